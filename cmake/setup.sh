@@ -74,7 +74,8 @@ unpack_wheel() {
         rm -rf "$2.wheel"
 }
 
-# need_cuda_headers: NVIDIA's headers of CUDA from 11.8 on, in build/cuda-headers/VERSION. No wheel has those of 12.7.
+# need_cuda_headers: installs NVIDIA's headers of each CUDA version from 11.8 on in build/cuda-headers/VERSION, except
+# those of 12.7, which no wheel has.
 need_cuda_headers() {
     local spec
     need_venv
@@ -93,8 +94,8 @@ unpack_cuda_headers() {
         mv "$wheel"/nvidia/*/include "$to" && rm -rf "$wheel"
 }
 
-# need_cupti: NVIDIA's CUPTI of CUDA from 11.8 on, in build/cupti/VERSION: the library, and its headers in include/. No
-# wheel has CUPTI of 12.7.
+# need_cupti: installs NVIDIA's CUPTI of each CUDA version from 11.8 on in build/cupti/VERSION: the library, and its
+# headers in include/. No wheel has CUPTI of 12.7.
 need_cupti() {
     local spec
     need_venv
@@ -113,8 +114,8 @@ unpack_cupti() {
         mv "$wheel"/nvidia/*/include "$wheel"/nvidia/*/lib/libcupti.so.* "$to" && rm -rf "$wheel"
 }
 
-# need_launchers: Triton, and CuPy with the packages that CuPy imports, in build/launchers. They are not in build/venv,
-# because its PyTorch would find Triton there.
+# need_launchers: installs Triton and CuPy, with the packages that CuPy imports, in build/launchers. If they were in
+# build/venv, the PyTorch there would find Triton.
 need_launchers() {
     local spec
     need_venv
@@ -132,7 +133,8 @@ need_mimalloc() {
         say "mimalloc could not be installed; building without --allocator=mimalloc"
 }
 
-# pip_pinned ARGUMENT…: runs pip with the versions of cmake/comfyui.txt, if Python is 3.11 or newer, which they need.
+# pip_pinned ARGUMENT…: runs pip. If Python is 3.11 or newer, pip uses the versions in cmake/comfyui.txt, which older
+# Pythons cannot install.
 pip_pinned() {
     if python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then
         pip_quiet "$@" -c cmake/comfyui.txt
@@ -168,8 +170,8 @@ need_comfyui() {
     [ -d build/comfyui/__pycache__ ] || build/venv/bin/python -m compileall -q build/comfyui
 }
 
-# ComfyUI-Manager, and below ComfyUI-MultiGPU: node packs of others, which tests run beside ours. If one cannot be
-# installed, its test is skipped.
+# Tests run two node packs of other authors beside ours: ComfyUI-Manager (installed here) and ComfyUI-MultiGPU
+# (need_comfyui_multigpu). If one cannot be installed, its test is skipped.
 need_comfyui_manager() {
     need_venv
     [ -d build/deps/comfyui-manager ] || rm -f build/.done-comfyui-manager
@@ -178,8 +180,8 @@ need_comfyui_manager() {
         say "ComfyUI-Manager could not be installed: $(tail -n 1 build/comfyui-manager.log)"
 }
 
-# ComfyUI's front end in two versions, in build/front-ends/VERSION: of ComfyUI 0.3.64, and of November 2026. If a
-# version cannot be installed, its test is skipped.
+# Installs two versions of ComfyUI's front end in build/front-ends/VERSION: that of ComfyUI 0.3.64, and one of November
+# 2026. If a version cannot be installed, its test is skipped.
 need_comfyui_front_ends() {
     local version
     need_venv

@@ -24,7 +24,8 @@ enum { CUPTI_DOMAIN_DRIVER = 1, CUPTI_DOMAIN_RESOURCE = 3, CUPTI_CONTEXT_DESTROY
 
 typedef void *cupti_context, *cupti_subscriber;
 
-/* CUpti_ActivityMemory4. The older CUpti_ActivityMemory2 ends before pool.used, CUpti_ActivityMemory3 before source. */
+/* CUpti_ActivityMemory4. There are two older structures: CUpti_ActivityMemory2 ends before pool.used, and
+ * CUpti_ActivityMemory3 ends before source. */
 struct cupti_memory {
     uint32_t kind, operation, memory_kind, correlation;
     uint64_t address, bytes, timestamp, pc;
@@ -121,7 +122,7 @@ typedef void cupti_buffer_completed_v2(uint8_t *buffer, size_t size, size_t vali
     F(cuptiActivityGetNumDroppedRecords_v2, (cupti_subscriber, cupti_context, uint32_t, size_t *))                     \
     F(cuptiActivitySetAttribute_v2, (cupti_subscriber, int, size_t *, void *))
 
-/* F(name, parameters). All of them exist from CUDA 11.2 on. */
+/* F(name, parameters) of functions that exist from CUDA 11.2 on. */
 #define CUPTI_FUNCTIONS                                                                                                \
     F(cuptiGetVersion, (uint32_t *))                                                                                   \
     F(cuptiSubscribe, (cupti_subscriber *, cupti_callback *, void *))                                                  \

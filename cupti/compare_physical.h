@@ -1,5 +1,5 @@
-/* compare_physical.h — compares the ledger with the calls that CUPTI reports: which physical memory, mappings of it and
- * reserved addresses exist according to each of them.
+/* compare_physical.h — compares the ledger with the calls that CUPTI reports: physical memory, its mappings, and
+ * reserved addresses.
  * In: the blocks in the table of vmm.h, and the blocks of the ledger. Out: as in compare.h. */
 #ifndef MEMSTOW_CUPTI_COMPARE_PHYSICAL_H
 #define MEMSTOW_CUPTI_COMPARE_PHYSICAL_H
@@ -8,8 +8,8 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Adds to the sums in sections->head, and appends differences to sections->differences, which has `named` entries.
- * Returns the new number of entries. */
+/* Adds to the sums in sections->head, and appends differences to sections->differences. `named` is the number of
+ * entries that are there before. Returns the new number of entries. */
 size_t compare_physical(const struct cupti_sections *sections, compare_blocks *blocks, size_t named, bool again);
 
 #pragma GCC visibility pop

@@ -1,6 +1,6 @@
 /* library.h — finds and loads the CUPTI that belongs to the CUDA of this process.
- * In: the mapped libraries. Out: CUPTI's functions. It links nothing. If a CUDA runtime is mapped, only a CUPTI of the
- * same major version is taken. */
+ * In: the mapped libraries. Out: CUPTI's functions. They are looked up by name, because nothing is
+ * linked with CUPTI. If a CUDA runtime is mapped, only a CUPTI of the same major version is taken. */
 #ifndef MEMSTOW_CUPTI_LIBRARY_H
 #define MEMSTOW_CUPTI_LIBRARY_H
 
@@ -19,8 +19,8 @@ struct cupti {
 };
 #undef F
 
-/* Loads CUPTI, which stays loaded, and looks its functions up. False: there is no CUPTI, or it lacks a function of
- * CUPTI_FUNCTIONS. */
+/* Loads CUPTI, which stays loaded, and looks up its functions. Returns false if there is no CUPTI, or if it lacks a
+ * function of CUPTI_FUNCTIONS. */
 bool library_open(struct cupti *cupti);
 
 #pragma GCC visibility pop

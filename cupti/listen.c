@@ -58,8 +58,9 @@ static void take_back(const uint8_t *buffer) {
     if (i < BUFFERS) __atomic_store_n(&lent[i], false, __ATOMIC_RELEASE);
 }
 
-/* The path of the library that made the call; NULL: unknown. Older versions of CUPTI tell only the address of the call.
- * A ledger of our own needs only that address. The caller must not hold our lock: dladdr waits for a thread that opens
+/* Returns the path of the library that made the call, or NULL if the path is unknown. Older versions of CUPTI tell only
+ * the address of the call, so dladdr finds the path. If this library keeps the ledger itself (is_source), the result is
+ * always NULL, because the address is enough. The caller must not hold our lock: dladdr waits for a thread that opens
  * or closes a library, and that thread may call CUDA and wait for our lock. */
 static const char *source_of(const struct cupti_memory *record) {
     Dl_info info;
@@ -87,7 +88,7 @@ static void read_pool(const struct cupti_pool *record) {
 
 static void note_use(void) { listen_count(&sections.head->pool_records, 1); }
 
-/* Counts a record that was not requested, or has an unknown layout. */
+/* Counts a record that was not requested, or whose layout is unknown. */
 static void note_unknown(uint32_t kind) {
     if (!sections.head->unknown) sections.head->unknown_kind = kind;
     count_lost(&sections.head->unknown, 1);
@@ -98,8 +99,8 @@ static void count_dropped(cupti_context context, uint32_t stream) {
     if (dropped) count_lost(&sections.head->dropped, dropped);
 }
 
-/* CUPTI calls this with a buffer of records. In a forked child, the buffers belong to the parent, which reads them
- * itself. */
+/* CUPTI calls this with a buffer of records. Does nothing in a forked child, because the buffers belong to the parent,
+ * which reads them itself. */
 static void read_buffer(cupti_context context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid) {
     static const struct records_readers readers = {read_memory, read_pool, note_use, note_unknown};
     int error = errno;
@@ -284,7 +285,8 @@ static void enable_calls(void) {
         session_enable_call(&session, false, CUPTI_DOMAIN_DRIVER, ids[i]);
 }
 
-/* Begins a session with CUPTI, which may have another client already. False: that failed, and the reason is noted. */
+/* Begins a session with CUPTI, which may have another client already. If that fails, notes the reason and returns
+ * false. */
 static bool begin_session(void) {
     int result = session_begin(&session, &cupti, listen_called, lend_buffer, read_buffer);
     memcpy(sections.head->other, session.other, sizeof sections.head->other);
@@ -318,8 +320,9 @@ static void listen_listen(void) {
         atexit(end_listening);
 }
 
-/* Finds the sections of the ledger for CUPTI's figures. False: there are none. The ledger belongs to the library that
- * was loaded first. If that is libmemstow.so and it keeps no ledger, this process is to have none. */
+/* Finds the sections of the ledger for CUPTI's figures. Returns false if there is no ledger. The ledger belongs to the
+ * library that was loaded first. If libmemstow.so was loaded first and keeps no ledger, this process is to have no
+ * ledger. */
 static bool find_ledger(void) {
     int (*begin_in_ledger)(uint32_t, struct cupti_sections *) =
         (int (*)(uint32_t, struct cupti_sections *))dlsym(RTLD_DEFAULT, "memstow_cupti_begin");

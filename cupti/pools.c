@@ -16,8 +16,8 @@ void pools_clear(void) {
     count = 0;
 }
 
-/* The entry of the pool at this address. Makes the entry if there is none yet, if possible from the entry of a pool
- * that is gone and has no memory in use. NULL: the table is full. */
+/* Returns the entry of the pool at this address. If there is none, makes one. The new entry takes the place of a pool
+ * that is gone and has no memory in use, if there is such a pool. Returns NULL if the table is full. */
 static struct pool *pool_at(uint64_t address) {
     struct pool *found = NULL;
     for (size_t i = 0; i < count; i++) {
@@ -29,7 +29,7 @@ static struct pool *pool_at(uint64_t address) {
     return found;
 }
 
-/* Takes the figures of a record. False: the pool has newer figures already. */
+/* Copies the figures of a record into the pool. Returns false if the pool has newer figures already. */
 static bool pools_note(struct pool *pool, uint64_t when, uint32_t device, uint64_t reserved, uint64_t used) {
     if (when < pool->timestamp) return false;
     pool->timestamp = when;

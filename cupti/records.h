@@ -19,7 +19,8 @@ struct records_readers {
     void (*pool)(const struct cupti_pool *record);
     /* Called before each record that has a field for how much of a pool is in use. Older records have none. */
     void (*used)(void);
-    void (*unknown)(uint32_t kind); /* also for a record that is shorter than any known version */
+    /* Called for a record of an unknown kind, and for a record that is shorter than any known version. */
+    void (*unknown)(uint32_t kind);
 };
 void records_read(uint8_t *buffer, size_t valid, records_next *next, const struct records_readers *to);
 

@@ -21,13 +21,13 @@ struct seen {
     uint8_t kind;   /* enum snap_cuda_kind; 0: a kind that the ledger does not list */
     uint8_t source; /* index of the library that made the call: seen_source */
     int8_t owed;    /* how many records of frees must still come; below 0: how many came before their block's record */
-    /* matched: the ledger has the block, too; suspect: an earlier comparison found a difference. compare.c sets these
-     * two; a newer record clears them */
+    /* matched: the ledger has the block, too. suspect: an earlier comparison found a difference. compare.c sets
+     * `matched` and `suspect`. A newer record clears both */
     bool lives, matched, suspect;
 };
 
-/* Callbacks, which are called while a record is read; NULL: none. `passed`: a block that was gone before its record
- * came. */
+/* Functions to call while a record is read. A member that is NULL is not called. `passed` is called for a block that
+ * was already gone when the record of its allocation came. */
 struct seen_told {
     void (*came)(const struct seen *seen, const struct cupti_memory *record);
     void (*went)(const struct seen *seen);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Three models, one run, and what becomes of their memory. Standard Python: the models are buffers with numbers in
-them. After the run the UNET is freed, the text encoder is kept, and the VAE is stowed: its bytes go to a file, and come
-back to the same address when they are used.
+"""Three models, one run, and what becomes of their memory. Only standard Python is needed, because the models are plain
+buffers of numbers. After the run the UNET is freed, the text encoder is kept, and the VAE is stowed: its bytes go to a
+file, and come back to the same address when they are used.
 
     memstow run -o models.mst -- python3 examples/models.py
     memstow report --by=model models.mst

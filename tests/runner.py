@@ -113,7 +113,8 @@ class Context:
 
     def environment(self):
         env = {k: v for k, v in os.environ.items() if not k.startswith("MEMSTOW") and k != "LD_PRELOAD"}
-        # Otherwise idle threads of OpenMP (PyTorch has some) spin. They took most of the processor time of ComfyUI.
+        # With OMP_WAIT_POLICY=passive, idle threads of OpenMP (PyTorch has some) sleep. Otherwise they spin, which took
+        # most of the processor time of ComfyUI.
         env.update(LC_ALL="C.UTF-8", OMP_WAIT_POLICY="passive", MEMSTOW=str(self.memstow),
                    MEMSTOW_BUILD=str(self.build), PYTHON=str(self.python if self.python.exists() else sys.executable),
                    PYTHONPATH=str(TESTS), PYTHONDONTWRITEBYTECODE="1")
@@ -125,8 +126,8 @@ spent = threading.local() # .seconds: the processor time of the test that this t
 
 
 def wait(process, timeout):
-    """Waits for the end of a process, and adds its processor time to spent.seconds, with the time of descendants that
-    were waited for. Returns its status, or None after the timeout."""
+    """Waits for the end of a process. Adds to spent.seconds the processor time of the process and of those descendants
+    that were waited for. Returns the status of the process, or None after the timeout."""
     until = time.monotonic() + timeout
     with contextlib.suppress(OSError): # end_tests has waited for the process already
         while not os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
@@ -178,7 +179,7 @@ def check_needs(test, context):
 
 
 def run_test(test, context, folder):
-    """Returns the output of a script; None for all other tests."""
+    """Runs a test. Returns the output if the test is a script, and None for all other tests."""
     check_needs(test, context)
     return {"unit": run_unit, "prog": run_program, "fuzz": run_fuzz}.get(
         test.room if test.source.suffix != ".py" else "", run_script)(test, context, folder)
@@ -231,7 +232,8 @@ def run_fuzz(test, context, folder):
 
 
 def make_seeds(test, context, folder):
-    """A folder with the kept inputs and those that this build makes."""
+    """Makes a folder with the inputs of the test's corpus, and with those that its _NAME_seeds.py makes. Returns the
+    folder."""
     seeds = folder / "seeds"
     seeds.mkdir()
     kept = TESTS / "fuzz" / f"{test.source.stem}.corpus"
@@ -338,7 +340,7 @@ def run_all(tests, context, jobs):
 
 
 def end_tests(futures):
-    """Kills processes until all tests have ended: a test may start several, one after the other."""
+    """Kills processes until all tests have ended, because a test may start several processes, one after the other."""
     while not all(f.done() for f in futures):
         for process in running.copy():
             end_group(process)

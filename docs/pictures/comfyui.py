@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""docs/pictures/comfyui.py: makes the picture of the tab "Memory" in ComfyUI's page, of two runs of a workflow of the
-tests. Its models are small, with random weights. Their policies are free, keep and stow.
+"""docs/pictures/comfyui.py: makes the picture of the tab "Memory" in ComfyUI's page. The picture shows two runs of a
+workflow from the tests. The workflow's models are small and have random weights. Their policies are free, keep and
+stow.
 
 Needs what tests/check comfyui/sidebar installs, and the command in build/dev."""
 import os, pathlib, sys, tempfile

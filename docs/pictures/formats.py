@@ -31,7 +31,8 @@ def ledger(name, program=ROOT / "examples/gallery.py"):
 
 
 def limited():
-    """The ledger of the gallery after a change that shrinks one call stack, and lets another one grow."""
+    """The ledger of the gallery after a change to its code. The change makes the memory of one call stack shrink, and
+    the memory of another call stack grow."""
     source = (ROOT / "examples/gallery.py").read_text()
     for old, new in LIMITED.items():
         assert old in source, old

@@ -77,7 +77,8 @@ struct vram_driver {
 /* Looks up all functions. False: a necessary one is missing. */
 bool vram_driver_find(struct vram_driver *self, void *(*find)(const char *name));
 
-/* The driver's functions in this process. vram_driver_begin looks them up, once. False: one is missing. */
+/* The driver's functions in this process. vram_driver_begin looks them up, once. Returns false if a necessary one is
+ * missing. */
 extern struct vram_driver vram_driver;
 bool vram_driver_begin(void *(*find)(const char *name));
 /* Whether vram_driver_begin has succeeded. */

@@ -30,11 +30,12 @@ struct vram_hash {
     bool unsettled;              /* a kernel may still read the memory */
 };
 
-/* Makes everything that is needed in the current context, and begins with no hash. What was made in another context
- * must have been ended by vram_hash_end. Returns 0 or an error. */
+/* Makes, in the current context, everything that hashing needs, and forgets all earlier hashes. `context` is the
+ * current context. If an earlier call was made in another context, vram_hash_end must have been called since.
+ * Returns 0 or an error. */
 int vram_hash_begin(const struct vram_driver *driver, struct vram_hash *self, cuda_handle context);
-/* Frees everything, in the context of vram_hash_begin. What the driver does not free ends with the context. Returns 0,
- * or an error: a kernel may still read memory, and nothing was freed. */
+/* Frees everything, in the context of vram_hash_begin. What the driver does not free ends with the context. Returns
+ * 0 or an error. After an error nothing was freed, because a kernel may still read the memory. */
 int vram_hash_end(const struct vram_driver *driver, struct vram_hash *self);
 
 /* Begins to compute a hash. `bytes` is a multiple of a granule. Returns 0 or an error. Call it at most VRAM_HASHES
@@ -43,7 +44,8 @@ int vram_hash_ask(const struct vram_driver *driver, struct vram_hash *self, uint
 /* Waits until all hashes are there, but no longer than `milliseconds`. Returns 0 or an error. After an error the memory
  * must stay mapped, because a kernel may still read it (`unsettled`). */
 int vram_hash_wait(const struct vram_driver *driver, struct vram_hash *self, uint32_t milliseconds);
-/* The hash that was asked for as number `i`, from 0 on. False: the kernel has not hashed all of the memory. */
+/* Stores the hash of the `i`-th call of vram_hash_ask (from 0 on) in *out. Returns false if the kernel has not
+ * hashed all of the memory. */
 bool vram_hash_result(const struct vram_hash *self, uint32_t i, struct vram_hash_value *out);
 
 static inline bool vram_hash_same(const struct vram_hash_value *a, const struct vram_hash_value *b) {

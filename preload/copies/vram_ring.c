@@ -35,9 +35,9 @@ struct part {
     bool streams; /* with streaming stores */
 };
 
-/* Streaming stores do not read the cache lines that they write, and keep the data out of the caches: only the device
- * reads it next. They are faster only where the pages are there already
- * (docs/decisions/0045-copies-by-the-processor.md). */
+/* Streaming stores do not read the cache lines that they write. They also keep the data out of the caches, where it
+ * would be of no use, because the device is the next to read it. They are faster only if the pages of the
+ * destination are already in memory (docs/decisions/0045-copies-by-the-processor.md). */
 static void copy_streaming(char *to, const char *from, uint64_t bytes) {
     uint64_t done = 0;
     for (; done + LINE <= bytes; done += LINE)
@@ -134,8 +134,8 @@ void vram_ring_take(const struct vram_ring *self, uint32_t lane, char *to, uint6
     vram_ring_copy(self, (struct part){to, self->slot[lane], bytes, false});
 }
 
-/* What happens with the content of a filled buffer: it is compared with host memory at `at`, or written to the file.
- * False: the rest of the device memory need not be read. */
+/* Uses the content of a filled buffer: compares it with host memory at `at`, or writes it to the file. Returns false
+ * if the rest of the device memory need not be read. */
 typedef bool take(struct vram_ring *self, char *at, const char *buffer, uint64_t bytes);
 
 static bool take_comparison(struct vram_ring *self, char *at, const char *buffer, uint64_t bytes) {

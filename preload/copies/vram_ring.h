@@ -59,9 +59,9 @@ void vram_ring_take(const struct vram_ring *self, uint32_t lane, char *to, uint6
  * run no signal handlers. If a write fails, *refusal (enum stow_refusal) has the reason, and the result is 0. */
 int vram_ring_out_to_file(const struct vram_driver *driver, struct vram_ring *self, struct stow_file *file,
                           uint64_t from, uint64_t bytes, uint32_t *refusal);
-/* Waits for all earlier copies, and then compares device memory with host memory at `with`. *same: they are equal.
- * `is_file`: `with` is a mapping of a file; if it cannot be read, *same is false. After an error, *same means
- * nothing. */
+/* Waits for all earlier copies, and then compares device memory with host memory at `with`. Sets *same to whether
+ * they are equal. If `is_file` is true, `with` is a mapping of a file. If that file cannot be read, *same becomes
+ * false. After an error, *same means nothing. */
 int vram_ring_compare(const struct vram_driver *driver, struct vram_ring *self, const char *with, uint64_t from,
                       uint64_t bytes, bool is_file, bool *same);
 

@@ -80,8 +80,8 @@ static bool vram_stock_reserve(uint64_t limit) {
     return true;
 }
 
-/* Finds the first `count` granules in a row, below `end`, that are all unused; if `may_be_bare`, some or all may be
- * bare. False: there is no such row. */
+/* Finds the first row of `count` granules below `end` that are all unused. If `may_be_bare` is true, the row may
+ * also have bare granules. Returns false if there is no such row. */
 static bool find_row(uint32_t count, bool may_be_bare, uint32_t end, uint32_t *first) {
     uint32_t row = 0;
     lock_hold(&stock.lock);
@@ -116,8 +116,8 @@ static void touch_part(void *context) {
     }
 }
 
-/* Touches the memory with `count` threads, because the driver, when it pins the pages, would touch them one by one.
- * Where the kernel does not know MADV_POPULATE_WRITE, the driver still does so. */
+/* Touches the memory with `count` threads. Otherwise the driver would touch the pages one by one when it pins them.
+ * If the kernel does not know MADV_POPULATE_WRITE, nothing is touched here, and the driver touches the pages. */
 static void touch(char *at, uint64_t bytes, uint32_t count) {
     struct stow_thread *threads[VRAM_COPIERS] = {NULL};
     struct touched parts[VRAM_COPIERS];
@@ -156,8 +156,8 @@ static bool make_piece(const struct vram_driver *driver, uint32_t first, uint32_
     return true;
 }
 
-/* bare_from: how many granules in a row are bare, from the first on, up to `end`. bare_within: how many of the `count`
- * granules are bare. */
+/* bare_from returns how many granules in a row are bare, from `first` on and before `end`. bare_within returns how
+ * many of the `count` granules from `first` on are bare. */
 static uint32_t bare_from(uint32_t first, uint32_t end) {
     uint32_t i = first;
     lock_hold(&stock.lock);
@@ -174,8 +174,9 @@ static uint32_t bare_within(uint32_t first, uint32_t count) {
     return bare;
 }
 
-/* Makes pieces until no granule of the row is bare. A piece may reach beyond the row, for the rest of the move. False:
- * that would pin more than the wish allows, or there is no memory, or the driver refuses. */
+/* Makes pieces until no granule of the row is bare. A piece may reach beyond the row, so that it has memory for the
+ * rest of the move, too. Returns false if that would pin more than the wish allows, if there is no memory, or if the
+ * driver refuses. */
 static bool fill_row(const struct vram_driver *driver, const struct vram_stock_wish *wish, uint32_t first,
                      uint32_t count, uint32_t end) {
     uint64_t most = wish->most_new / VRAM_GRANULE, needed = bare_within(first, count);

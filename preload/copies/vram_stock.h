@@ -20,9 +20,10 @@ struct vram_stock_wish {
 /* Takes a range of the stock, and pins those of its bytes that are not pinned yet. NULL: there is no memory, or the
  * driver refuses. */
 char *vram_stock_take(const struct vram_driver *driver, const struct vram_stock_wish *wish);
-/* Pins a piece ahead of need: an old one whose context has ended, or else a new one of wish->bytes, but 256 MiB at
- * most. False: nothing was pinned. After pinning has failed, or after vram_stock_shrink has given memory back,
- * nothing is pinned here until vram_stock_take has pinned new memory. */
+/* Pins one piece ahead of need. If the context of an existing piece has ended, that piece is pinned again. Otherwise
+ * a new piece of wish->bytes is made, but of 256 MiB at most. Returns false if nothing was pinned. After pinning has
+ * failed, or after vram_stock_shrink has given memory back, this function pins nothing until vram_stock_take has
+ * pinned new memory. */
 bool vram_stock_ahead(const struct vram_driver *driver, const struct vram_stock_wish *wish);
 /* Gives a range back to the stock. It stays pinned. */
 void vram_stock_give(const char *at, uint64_t bytes);

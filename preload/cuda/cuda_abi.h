@@ -27,7 +27,7 @@ struct cuda_channels {
     int bits[4];
     int format;
 };
-struct cuda_ipc_memory { /* cudaIpcMemHandle_t and CUipcMemHandle are passed by value */
+struct cuda_ipc_memory { /* cudaIpcMemHandle_t and CUipcMemHandle, which are passed by value */
     char reserved[64];
 };
 

@@ -39,7 +39,7 @@ static uint64_t slots_in(uint32_t k) { return (uint64_t)FIRST_SLOTS << (2 * k); 
 /* --- levels of the table --- */
 
 /* Makes the records of a level. If the ledger cannot grow, they are in private memory, and no reader of the ledger sees
- * them. NULL: there is no memory. */
+ * them. Returns NULL if there is no memory. */
 static struct snap_cuda_block *make_records(uint32_t k) {
     uint64_t first = 0;
     for (uint32_t i = 0; i < k; i++) first += slots_in(i);
@@ -64,8 +64,8 @@ static bool make_level(uint32_t k) {
 
 static uint32_t count_levels(void) { return __atomic_load_n(&level_count, __ATOMIC_ACQUIRE); }
 
-/* Makes a level unless there are more than `known` levels already. False: there are LEVELS levels, or there is no
- * memory. */
+/* Makes a level, unless there are more than `known` levels already. Returns false if it cannot make one, because there
+ * are LEVELS levels or there is no memory. */
 static bool add_level(uint32_t known) {
     if (known >= LEVELS || !lock_wait(&making_level)) return false;
     bool done = count_levels() > known || make_level(known);
@@ -133,7 +133,7 @@ bool cuda_blocks_add(enum cuda_space space, const struct snap_cuda_block *block)
     return false;
 }
 
-/* Finds the slot of the key. *claimed: another thread has claimed the record. False: there is no such slot. */
+/* Finds the slot of the key. Returns false if there is none. Sets *claimed to whether the record is claimed. */
 static bool find_once(uint64_t key, struct slot *at, bool *claimed) {
     uint64_t home = cuda_blocks_hash(key);
     for (uint32_t k = count_levels(); k-- > 0;)
@@ -147,8 +147,9 @@ static bool find_once(uint64_t key, struct slot *at, bool *claimed) {
 }
 
 /* Finds the slot of the key, and waits while another operation claims the record, which usually takes only a moment.
- * False: there is no such slot, or the record stays claimed, for example because this is a signal handler that has
- * interrupted the other operation. In the second case, the caller's operation is given up, and counted as lost. */
+ * Returns false if there is no such slot. Also returns false if the record stays claimed, for example because this is a
+ * signal handler that has interrupted the other operation. Then the caller's operation is given up, and counted as
+ * lost. */
 static bool find_slot(uint64_t key, struct slot *at) {
     bool claimed;
     int turn = 0;
@@ -159,7 +160,7 @@ static bool find_slot(uint64_t key, struct slot *at) {
     return !claimed;
 }
 
-/* Claims the record for the caller. False: as in find_slot. */
+/* Claims the record for the caller. Returns false in the same cases as find_slot. */
 static bool cuda_blocks_claim(uint64_t key, struct slot *at) {
     while (find_slot(key, at)) {
         uint64_t seen = key;
@@ -209,8 +210,8 @@ bool cuda_blocks_find(enum cuda_space space, uint64_t number, struct snap_cuda_b
     return true;
 }
 
-/* Copies a slot's record, also if another thread has claimed it. False: the slot's key is not `key` any more, or the
- * record is being written. */
+/* Copies a slot's record, also if another thread has claimed it. Returns false if the slot's key is not `key` any more,
+ * or if the record is being written. */
 static bool copy_if_there(const struct slot *at, uint64_t key, struct snap_cuda_block *out) {
     if (!key) return false;
     *out = copy_of(at->record);

@@ -18,7 +18,7 @@
 enum cuda_space {
     CUDA_ADDRESS,
     CUDA_PHYSICAL, /* identified by a number of ours: the driver may reuse a handle while its memory is still mapped */
-    CUDA_HANDLE,   /* a handle of physical memory: `pool` is that memory's number; `users`: releases until it ends */
+    CUDA_HANDLE,   /* a handle of physical memory, which ends after `users` releases: `pool` is that memory's number */
     CUDA_MAPPING,  /* a mapping of physical memory: `pool` is that memory's number */
     CUDA_RANGE,    /* the start of reserved addresses, or of host memory in which memstow keeps content of a device */
     CUDA_ARRAY,
@@ -26,14 +26,14 @@ enum cuda_space {
     CUDA_PART /* a part of a block: the part's own address; `pool` is the block's address */
 };
 
-/* Adds a block. The table must have no block with the same number in this space. False: there is no memory for the
- * record, and it is counted as lost. */
+/* Adds a block. The table must have no block with the same number in this space. If there is no memory for the record,
+ * the block is counted as lost, and the function returns false. */
 bool cuda_blocks_add(enum cuda_space space, const struct snap_cuda_block *block);
-/* Removes the record and copies it to *out. False: there is none. If two threads take the same number at once, only one
- * of them gets the record. */
+/* Removes the record and copies it to *out. Returns false if there is no record. If two threads take the same number at
+ * once, only one of them gets the record. */
 bool cuda_blocks_take(enum cuda_space space, uint64_t number, struct snap_cuda_block *out);
-/* Removes the record only if `is` returns true. The record is claimed meanwhile, so no other thread changes it. False:
- * the record stays, or there is none. */
+/* Removes the record only if `is` returns true. While `is` runs, the record is claimed, so no other thread changes it.
+ * Returns false if the record stays, or if there is no record. */
 typedef bool cuda_blocks_test(const struct snap_cuda_block *block, const void *context);
 bool cuda_blocks_take_if(enum cuda_space space, uint64_t number, cuda_blocks_test *is, const void *context,
                          struct snap_cuda_block *out);
@@ -43,8 +43,8 @@ struct cuda_hold {
     uint64_t *key;
     struct snap_cuda_block *record;
 };
-/* Returns the record itself, so that the caller can change its flags, users, count or pool. Other threads that want the
- * record wait until cuda_blocks_let_go. NULL: there is no such record. */
+/* Returns the record itself, so that the caller can change its flags, users, count or pool. Returns NULL if there is no
+ * such record. Other threads that want the record wait until cuda_blocks_let_go. */
 struct snap_cuda_block *cuda_blocks_hold(enum cuda_space space, uint64_t number, struct cuda_hold *hold);
 void cuda_blocks_let_go(const struct cuda_hold *hold);
 

@@ -1,10 +1,10 @@
 /* cuda_captures.c — see cuda_captures.h. Callers identify a capture by its slot in the list. A mere count of the
  * captures would not do: a program may ask to end the capture of a stream that is not in capture, and this must not end
  * another stream's capture. When a stream is destroyed, its captures are no longer found by its handle, because another
- * stream may have the same handle after the driver's call. The default streams of all threads share one handle. An
+ * stream may have the same handle after the driver's call. The default streams of all threads share one handle, so an
  * entry for such a stream also has the thread. A capture that did not fit into the full list is counted for ever,
  * because its end cannot be noticed. From then on there seems to be a capture at all times, so memstow never again
- * makes a call of the driver that could break one. */
+ * makes a call of the driver that could break a capture. */
 #include "preload/cuda/cuda_captures.h"
 
 #include <linux/futex.h>

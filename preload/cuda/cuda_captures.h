@@ -15,29 +15,33 @@
 
 /* Whether any stream is in capture. */
 bool cuda_captures_any(void);
-/* hold_off: call it before the driver waits for all work of a context. False: a stream is in capture, and the driver
- * must not be asked. go_on: call it after the wait, if hold_off returned true. */
+/* Call cuda_captures_hold_off before a call that makes the driver wait for all work of a context. If it returns false,
+ * a stream is in capture, so leave out the call of the driver. If it returns true, call cuda_captures_go_on after the
+ * call of the driver. */
 bool cuda_captures_hold_off(void);
 void cuda_captures_go_on(void);
-/* Call it before the driver begins a capture. Returns the capture's slot in the list, as one bit; 0: the list is full,
- * or its lock stayed taken. While another thread is between hold_off and go_on, this function waits, but no longer than
- * a second. A wait of the driver that takes longer, because a kernel does not end, began long before the capture. Such
- * a wait does not break the capture. */
+/* Call it before the driver begins a capture. Returns the capture's slot in the list, as one bit, or 0 if the list is
+ * full or its lock stayed taken. While another thread is between hold_off and go_on, this function waits, because that
+ * thread may be about to call the driver, and this call would break the new capture. It stops waiting one second after
+ * hold_off: by that time the driver's wait has begun, and a wait that began before the capture does not break it. */
 uint64_t cuda_captures_begin(cuda_handle stream, const struct cuda_target *target);
-/* began: the capture has begun with this number (cuda_device_capture); 0: the driver does not tell, and the capture
- * gets a number of ours. never_began: the call failed. */
+/* Call one of these two with the result of cuda_captures_begin. cuda_captures_began: the driver has begun the capture.
+ * `number` is that of cuda_device_capture, or 0 if the driver does not tell it; then the capture gets a number of ours.
+ * cuda_captures_never_began: the driver could not begin the capture. */
 void cuda_captures_began(uint64_t where, uint32_t number);
 void cuda_captures_never_began(uint64_t where);
-/* The number of the capture that began on the stream and goes on. If an event drew the stream into a capture of another
- * stream, that capture does not count. 0: there is none. */
+/* Returns the number of the capture that began on this stream and goes on, or 0 if there is no such capture. A capture
+ * that began on another stream, and that an event drew this stream into, does not count. */
 uint32_t cuda_captures_find(cuda_handle stream);
-/* of_stream, of_context: call them before the driver ends a stream's capture, the stream or the context. They return
- * the slots of the captures that would end, one bit each. ended: these captures have ended. */
+/* Call cuda_captures_of_stream before the driver ends a stream or its capture, and cuda_captures_of_context before the
+ * driver ends a context. They return the slots of the captures that would end, one bit each. When the driver has ended
+ * these captures, call cuda_captures_ended with the slots. */
 uint64_t cuda_captures_of_stream(cuda_handle stream);
 uint64_t cuda_captures_of_context(cuda_handle context);
 void cuda_captures_ended(uint64_t slots);
-/* leave true: the stream of these captures is about to be destroyed, so a look-up by the stream no longer finds them.
- * leave false: the destruction failed, and a look-up finds them again. */
+/* Call it with `leave` true before the driver destroys the stream of these captures: from then on, no look-up by a
+ * stream finds them. If the driver fails to destroy the stream, call it with `leave` false, so that look-ups find them
+ * again. */
 void cuda_captures_leave(uint64_t slots, bool leave);
 
 #pragma GCC visibility pop

@@ -2,7 +2,7 @@
  * and device (words.h). A block or part keeps the id of its record. The record counts these blocks and parts in
  * `users`. A record is dead when its run (of the program's work) has ended and all its blocks are freed. When there are
  * many records, dead records are closed, and used again for other sites. Their sums go to the record with the same tag,
- * kind and device, and without a site. A thread that has found a record while it was being closed notices that, and
+ * kind and device, and without a site. If a thread finds a record that another thread is closing, it notices this, and
  * looks again. */
 #include "preload/cuda/cuda_counts.h"
 
@@ -89,8 +89,8 @@ static bool cuda_counts_use(struct snap_cuda_site *record) {
     return false;
 }
 
-/* Whether the record still counts for this site, tag, kind and device: it may have been closed and used again since the
- * look-up. Call it after cuda_counts_use: a record in use does not change. */
+/* Whether the record still counts for this site, tag, kind and device. If not, the record was closed and used again
+ * after the look-up. Call is_of after cuda_counts_use, because a record in use does not change. */
 static bool is_of(const struct snap_cuda_site *record, uint32_t site, uint32_t tag, enum snap_cuda_kind kind,
                   uint32_t device) {
     return record->site == site && record->tag == tag && record->kind == kind && record->device == device;
@@ -146,8 +146,8 @@ static bool close_record(uint32_t id, struct snap_cuda_site *record) {
     return true;
 }
 
-/* Closes dead records when there are `sweep_at` records and no closed record is left. If that closes only a few, the
- * next sweep waits until there are twice as many records. */
+/* Closes dead records when there are `sweep_at` records and no closed record is left. If this sweep closes only a few
+ * records, the next sweep waits until there are twice as many records as now. */
 static void cuda_counts_sweep(void) {
     uint32_t all = (uint32_t)os_load(&records.next);
     if (free_count || all < sweep_at) return;
@@ -169,7 +169,7 @@ static uint32_t new_record(uint32_t site, uint32_t tag, enum snap_cuda_kind kind
     return id;
 }
 
-/* Returns the id of the record, which then has one more user; 0: there is no memory. */
+/* Finds or makes a record, and counts one more user in it. Returns the record's id, or 0 if that failed. */
 static uint32_t record_for(uint32_t site, uint32_t tag, enum snap_cuda_kind kind, uint32_t device) {
     enum { TRIES = 100 };
     for (int i = 0; i < TRIES; i++) {

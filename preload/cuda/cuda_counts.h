@@ -12,10 +12,11 @@
 
 #pragma GCC visibility push(hidden)
 
-/* The sums of the process. The first call makes the section of the sums; from then on, the process counts as a user of
- * CUDA. Never NULL: if the ledger cannot grow, the sums are outside of the ledger, and no reader sees them. */
+/* Returns the sums of the process. The first call makes the section of the sums. From then on, the process counts as a
+ * user of CUDA. If the ledger cannot grow, the sums are outside of the ledger, and no reader sees them. The result is
+ * never NULL. */
 struct snap_cuda *cuda_counts_head(void);
-/* The record of a device; NULL: there is no such device, or no memory. */
+/* Returns the record of a device, or NULL if there is no such device or no memory for the record. */
 struct snap_cuda_device *cuda_counts_device(uint32_t device);
 /* Whether the process uses CUDA. */
 bool cuda_counts_begun(void);
@@ -24,10 +25,11 @@ bool cuda_counts_begun(void);
 uint32_t cuda_counts_add(uint32_t site, uint32_t tag, enum snap_cuda_kind kind, uint32_t device, uint64_t bytes);
 /* Counts a free in the record `id`, which the block or part no longer uses. `blocks`: 1 for a block, 0 for a part. */
 void cuda_counts_remove(uint32_t id, uint64_t bytes, uint32_t blocks);
-/* Moves `bytes` and `blocks` from the record `id` to the same site's record for the model (0: nobody). Returns the id
- * of that record, which has one more user. 0: there is no memory, and nothing has changed. */
+/* Moves `bytes` and `blocks` from the record `id` to another record, which differs only in the model of its tag: it has
+ * `model` (0: nobody). Counts one more user in the other record, and returns its id. If the other record cannot be
+ * made, changes nothing and returns 0. */
 uint32_t cuda_counts_shift(uint32_t id, uint32_t model, uint64_t bytes, uint32_t blocks);
-/* Ends the use of a record by one block or part. Its counters stay as they are. */
+/* Ends the use of a record by one block or part. The record's counters stay as they are. */
 void cuda_counts_let_go(uint32_t id);
 /* The model in the record's tag, even if another owner has adopted the model since. */
 uint32_t cuda_counts_model(uint32_t id);

@@ -64,8 +64,8 @@ FUNCTION(cuMemPoolGetAttribute, (cuda_handle, int, void *))
 FUNCTION(cuPointerGetAttributes, (unsigned, int *, void **, cuda_address))
 FUNCTION(cuDeviceGetGraphMemAttribute, (int, int, void *))
 
-/* The target that cuda_device_now found most recently. The driver is asked for the device again only if the thread has
- * another context, or if a context has ended since. */
+/* The target that cuda_device_now found most recently on this thread. The driver is asked for the device again only if
+ * the thread has another context now, or if a context has ended in the meantime. */
 static __thread struct cuda_target last __attribute__((tls_model("initial-exec")));
 /* How many contexts had ended when `last` was set. */
 static __thread uint32_t last_ended __attribute__((tls_model("initial-exec")));
@@ -124,8 +124,8 @@ bool cuda_device_captures(cuda_handle stream, bool otherwise) {
     return status != 0;
 }
 
-/* A capture that has become invalid has no number any more (cuda.h), but the stream on which it began is known. The
- * legacy stream is never captured. */
+/* The driver has no number for a capture that has become invalid (cuda.h). cuda_captures_find finds such a capture by
+ * the stream on which it began. For the legacy stream the result is 0, because this stream is never captured. */
 uint32_t cuda_device_capture(cuda_handle stream) {
     enum { ACTIVE = 1 };
     uint64_t number = 0;

@@ -39,20 +39,20 @@ uint32_t cuda_device_of_thread(uintptr_t caller);
 /* Whether the stream is in capture. An allocation on a stream in capture is a node of a graph. `otherwise` is the
  * answer if the driver does not tell. */
 bool cuda_device_captures(cuda_handle stream, bool otherwise);
-/* The number of the capture that the stream takes part in. The capture began on this stream, or an event drew the
- * stream into it. The number is the lower 32 bits of the driver's number. If the driver does not tell its number, the
- * answer is that of cuda_captures_find. 0: there is no capture. */
+/* Returns the number of the capture that the stream takes part in, or 0 if there is none. The capture began on this
+ * stream, or an event drew the stream into it. The number is the lower 32 bits of the driver's number. If the driver
+ * does not tell its number, the answer is that of cuda_captures_find. */
 uint32_t cuda_device_capture(cuda_handle stream);
 
-/* primary: notes that this context is the device's primary context. primary_of: returns the context that was noted for
- * the device; it may have ended since. */
+/* cuda_device_primary notes that this context is the device's primary context. cuda_device_primary_of returns the
+ * context that was noted for the device. This context may have ended since. */
 void cuda_device_primary(uint32_t device, cuda_handle context);
 cuda_handle cuda_device_primary_of(uint32_t device);
-/* Sets *context to the device's primary context; NULL: there is none. First asks the driver whether the context exists,
- * because a request for a missing context would make one. Returns 0 or the driver's error. */
+/* Sets *context to the device's primary context, or to NULL if there is none. First asks the driver whether the context
+ * exists, because a request for a missing context would make one. Returns 0 or the driver's error. */
 int cuda_device_ask_primary(uint32_t device, cuda_handle *context);
-/* context_ended: counts a context that has ended. contexts_ended: returns the count. When the count has grown, a
- * context at a known address may be a new one, perhaps on another device. */
+/* cuda_device_context_ended counts a context that has ended. cuda_device_contexts_ended returns the count. When the
+ * count has grown, a context at a known address may be a new context, perhaps on another device. */
 void cuda_device_context_ended(void);
 uint32_t cuda_device_contexts_ended(void);
 /* Whether the device's primary context exists. True also if the driver does not tell. */
@@ -66,11 +66,12 @@ struct cuda_pointer {
 /* Asks the driver about a pointer. If the driver does not know the pointer, *is does not change. */
 void cuda_device_ask_pointer(cuda_address at, struct cuda_pointer *is);
 
-/* The bytes of memory that the thread's device has; 0: unknown. Do not call it while any stream is in capture. */
+/* Returns the bytes of memory that the thread's device has, or 0 if they are unknown. Do not call it while any stream
+ * is in capture. */
 uint64_t cuda_device_total(void);
 
-/* Bytes of device memory that were moved off a device. *asked: the bytes that the program requested for these blocks,
- * before memstow rounded them up. serve/ sets this pointer. */
+/* Returns the bytes of the blocks whose content was moved off the device. Sets *asked to the bytes that the program
+ * requested for these blocks, before memstow rounded them up. serve/ sets this pointer. */
 extern uint64_t (*cuda_device_stowed)(uint32_t device, uint64_t *asked);
 /* cuda_device_added: how many bytes memstow adds to the device's total in answers to the program. These are the bytes
  * that were moved off the device, or 0 if serve/ has set cuda_device_total_stays. */
@@ -80,11 +81,11 @@ uint64_t cuda_device_added(uint32_t device);
  * pointer. */
 extern uint64_t (*cuda_device_spare)(uint32_t device);
 
-/* Notes the figures of the thread's device, as the program has just got them. `total` still includes
+/* Notes the figures of the thread's device that the program has just asked for. `total` still includes
  * cuda_device_added, and `available` still includes spare memory. */
 void cuda_device_figures(uint64_t available, uint64_t total);
-/* Asks the driver for the figures of the target's device and notes them, if it was not asked for a while. `urgent`:
- * asks at once. */
+/* Asks the driver for the figures of the target's device, and notes them. If the driver was asked a short time ago, it
+ * is asked again only if `urgent` is true. */
 void cuda_device_sample(const struct cuda_target *target, bool urgent);
 
 #pragma GCC visibility pop

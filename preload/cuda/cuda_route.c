@@ -29,8 +29,8 @@ void cuda_route_begin(const cuda_hooks *hooks) { all_hooks = hooks; }
 enum { NAME_SLOTS = 512 }; /* a power of two, well above the number of entries */
 _Static_assert(CUDA_ENTRIES < NAME_SLOTS / 3, "names are found at once");
 
-/* A hash table of the entries' names. A slot holds 1 + entry; 0: an empty slot. NULL until the first look-up. Other
- * threads see the table complete or not at all, and it never changes. */
+/* A hash table of the entries' names. A slot holds 1 + the entry's index, or 0 if the slot is empty. `by_name` is NULL
+ * until the first look-up. Other threads see the table complete or not at all, and it never changes. */
 static const uint16_t *by_name;
 
 static uint32_t hash_of(const char *name) {
@@ -40,7 +40,7 @@ static uint32_t hash_of(const char *name) {
 }
 
 /* Makes the table `by_name`. Several threads, or a signal handler, may do this at once. Each makes a table, and the
- * first complete one is used by all. NULL: there is no memory. */
+ * first complete one is used by all. Returns NULL if there is no memory. */
 static const uint16_t *make_names(void) {
     const uint16_t *none = NULL;
     uint16_t *made = arena_take(NAME_SLOTS * sizeof *made);
@@ -68,8 +68,8 @@ int cuda_route_named(const char *name) {
 }
 
 /* The answer is the newest version of the entry that is not newer than the requested version. This version may exist
- * twice: once for the usual default stream, and once for the thread's own default stream. If the flags ask for the
- * thread's own stream, the answer is the latter. */
+ * twice: once for the usual default stream, and once for the thread's own default stream. The flags say which of the
+ * two streams is asked for. */
 int cuda_route_meant(const char *base, int version, uint64_t flags) {
     int best = -1;
     for (int i = 0; i < CUDA_ENTRIES; i++) {
@@ -98,7 +98,7 @@ static const char *const harmless[] = {
     "cuMemDiscardAndPrefetchBatchAsync",
     "cuMemDiscardBatchAsync",
     "cuMemGetAccess",
-    "cuMemGetAddressRange", /* of CUDA 2, as is cuMemGetInfo below; cuda_table.h has later versions of both */
+    "cuMemGetAddressRange", /* CUDA 2's version, as cuMemGetInfo below; cuda_table.h has the later versions of both */
     "cuMemGetAllocationGranularity",
     "cuMemGetAllocationPropertiesFromHandle",
     "cuMemGetDefaultMemPool",
@@ -293,7 +293,8 @@ void *cuda_route_real(enum cuda_entry_id entry, uint32_t slot, uintptr_t caller)
 
 /* --- hooks for addresses that were returned at run time: slots 1 and above --- */
 
-/* Makes the hook in the slot call `real`. False: it calls another function, whose library is still loaded. */
+/* Makes the hook in the slot call `real`. Returns false if the hook calls another function already, and the library of
+ * that function is still loaded. */
 static bool take_slot(enum cuda_entry_id entry, uint32_t slot, void *real) {
     void *seen = __atomic_load_n(&reals[entry][slot], __ATOMIC_ACQUIRE);
     if (seen == real) return true;

@@ -38,7 +38,7 @@ enum { CUDA_VERSION_KNOWN = 13050 }; /* the newest headers with which the table 
 
 /* The entry with this name; -1: there is none. */
 int cuda_route_named(const char *name);
-/* The entry that a resolver means by a base name, a version and flags; -1: there is none. */
+/* Returns the entry that a resolver means by a base name, a version and flags, or -1 if there is no such entry. */
 int cuda_route_meant(const char *base, int version, uint64_t flags);
 
 /* Whether the driver function with this base name may give memory in a way that memstow does not know. */
@@ -48,10 +48,11 @@ bool cuda_route_is_unknown_memory(const char *name);
 typedef void *const cuda_hooks[CUDA_SLOTS];
 void cuda_route_begin(const cuda_hooks *hooks);
 
-/* The function that the hook in this slot calls for a caller; NULL: the process has none. */
+/* Returns the function that the hook in this slot must call when `caller` has called the hook, or NULL if the process
+ * has no such function. */
 void *cuda_route_real(enum cuda_entry_id entry, uint32_t slot, uintptr_t caller);
-/* As cuda_route_real, for any function by name. All calls for a name must pass the same pointer, because pointers are
- * compared, not texts. */
+/* Does the same as cuda_route_real for any function, by its name. All calls for one name must pass the same pointer,
+ * because the pointers are compared, not the texts. */
 void *cuda_route_bound(const char *name, uintptr_t caller);
 /* The hook that calls `real`. If `real` is itself a hook, or if all slots are taken, `real` is the answer. */
 void *cuda_route_hook(enum cuda_entry_id entry, void *real);
@@ -61,8 +62,9 @@ bool cuda_route_is_hook(const void *address);
 /* The function behind a hook; any other address is returned unchanged. */
 void *cuda_route_without_hook(void *address);
 
-/* is_exempt: the code at this address gets no hooks. is_driver: it belongs to the driver, whose mappings are not the
- * program's. is_library: it belongs to a library (cuBLAS, cuDNN…) whose memory serves all that call it. */
+/* These functions ask about the code at an address. is_exempt: whether this code gets no hooks. is_driver: whether it
+ * belongs to the driver. Mappings that the driver makes are not the program's. is_library: whether it belongs to a
+ * library such as cuBLAS or cuDNN, whose memory serves all that call it. */
 bool cuda_route_is_exempt(uintptr_t code);
 bool cuda_route_is_driver(uintptr_t code);
 bool cuda_route_is_library(uintptr_t code);

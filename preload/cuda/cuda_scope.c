@@ -35,8 +35,8 @@ bool cuda_scope_is_ours(const void *address) {
 
 /* --- the list of loaded objects --- */
 
-/* A function that reads the list of loaded objects, and its argument. Nothing is loaded or unloaded while `work`
- * runs. */
+/* `work` is a function that reads the list of loaded objects. `context` is its argument. While `work` runs, nothing is
+ * loaded or unloaded. */
 struct locked {
     void (*work)(const struct link_map *first, void *context);
     void *context;
@@ -109,10 +109,10 @@ static bool is_called(const struct link_map *object, const char *needed) {
     return !strcmp(cuda_scope_file(object), without_folder(needed)) || (own && !strcmp(own, needed));
 }
 
-/* Objects are identified by their index in the list. Objects after the first 1024 are ignored. */
+/* An object is identified by its index in the loader's list of objects. Objects after the first 1024 are ignored. */
 enum { OBJECTS_MOST = 1024, NO_OBJECT = UINT16_MAX };
 
-/* A search for `name` through the objects of `queue`. `first`: the first object in the list. */
+/* A search for `name` through the objects of `queue`. `first`: the first object in the loader's list. */
 struct tree {
     const char *name;
     const struct link_map *first;

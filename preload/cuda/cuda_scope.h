@@ -15,12 +15,12 @@
  * loaded together with it. Such a library may be hidden from other code (RTLD_LOCAL). */
 void *cuda_scope_linked(const char *name, uintptr_t caller);
 
-/* Returns the definition in the library that was loaded first. *count (may be NULL): how many libraries have a
- * definition. */
+/* Returns a definition of the name. If several libraries have one, returns that of the library that was loaded first.
+ * Sets *count (may be NULL) to the number of libraries that have one. */
 void *cuda_scope_any(const char *name, uint32_t *count);
 
-/* The object that contains an address; NULL: no object does. cuda_scope_file returns the name of its file, without the
- * folder. */
+/* cuda_scope_object returns the object that contains an address, or NULL if no object does. cuda_scope_file returns the
+ * name of an object's file, without the folder. */
 const struct link_map *cuda_scope_object(uintptr_t address);
 const char *cuda_scope_file(const struct link_map *object);
 /* Whether an address is in memstow itself. */

@@ -5,14 +5,14 @@
  *   RESOLVER(side, name, base, since, per_thread, (parameters), (arguments), after)
  *
  * side        RUNTIME or DRIVER: the library that exports `name`.
- * base        the name by which cuGetProcAddress knows the entry, without suffix; "": no resolver knows it.
+ * base        the name by which cuGetProcAddress knows the entry, without suffix; "" if no resolver knows the entry.
  * since       from this version of CUDA on, a request for `base` means this entry.
- * per_thread  1: the entry's default stream is the thread's own.
- * before      what is done before the call, for example: TAKEN: the block that is to be freed leaves the ledger, and
- *             goes back if the call fails. ASKS: the request is noted, in case the driver has no memory for it.
- *             REGISTERS: host memory is made ready to be registered.
- * after       what is done after a call that succeeded, for example: MADE: a new block is noted. GONE: the block stays
- *             out.
+ * per_thread  1 if the entry's default stream is the thread's own.
+ * before      a word for what is done before the call. For example, with TAKEN the block that is to be freed leaves the
+ *             ledger, and goes back if the call fails. With ASKS the request is noted, in case the driver has no memory
+ *             for it. With REGISTERS host memory is made ready to be registered.
+ * after       a word for what is done after a call that succeeded. For example, with MADE a new block is noted, and
+ *             with GONE the block that TAKEN took out of the ledger stays out.
  *
  * hook_cuda.c defines the words in before and after (TAKEN, MADE…). They act only in a thread's outermost call:
  * cudaMalloc calls cuMemAlloc, and that is one allocation. RESOLVERs answer at any depth.
@@ -333,7 +333,8 @@ ENTRY(DRIVER, cuStreamSynchronize_ptsz, "cuStreamSynchronize", 7000, 1, (cuda_ha
 ENTRY(DRIVER, cuEventSynchronize, "cuEventSynchronize", 2000, 0, (cuda_handle event), (event), NOTHING, NOTHING)
 
 /* --- the driver: texts of errors. The first call that returns the error of a kernel may be one that has no line here
- * (cuMemcpyDtoH, cuLaunchKernel). Programs ask for the error's text before they give up. --- */
+ * (cuMemcpyDtoH, cuLaunchKernel). memstow notices such an error when the program asks for the error's text, as programs
+ * do before they give up. --- */
 ENTRY(DRIVER, cuGetErrorName, "cuGetErrorName", 6000, 0, (int code, const char **text), (code, text),
       ASKED_ABOUT(cuGetErrorName, code), NOTHING)
 ENTRY(DRIVER, cuGetErrorString, "cuGetErrorString", 6000, 0, (int code, const char **text), (code, text),

@@ -60,7 +60,8 @@ static uint64_t element_bits(unsigned format, unsigned channels) {
     case 0xb0: /* NV12: two planes */
         return 12;
     }
-    /* the normalised formats: unsigned, then signed; each with 8, then 16 bits, and 1, 2 or 4 channels */
+    /* Normalised formats: six unsigned, then six signed. Of each six, three have 8 bits, then three have 16 bits. The
+     * three are for 1, 2 and 4 channels. */
     if (format >= 0xc0 && format <= 0xcb) {
         unsigned at = (format - 0xc0) % 6, width = at < 3 ? 8 : 16;
         return (uint64_t)width << at % 3;

@@ -61,8 +61,8 @@ void cuda_events_forget(enum cuda_space space, const struct snap_cuda_block *blo
     if (is_held(space, block)) stow_unlock_range(block->address, block->size);
 }
 
-/* Removes an old block with the same number. memstow has not seen its free: its context ended in an unknown way, an
- * unknown entry freed it, or another thread's teardown is ending it now. */
+/* Removes an old block that has the same number. memstow has not seen the block's free: its context ended in an unknown
+ * way, an unknown entry freed the block, or another thread's teardown is ending it now. */
 static void drop_earlier(enum cuda_space space, uint64_t number) {
     struct snap_cuda_block earlier;
     if (likely(!cuda_blocks_take(space, number, &earlier))) return;
@@ -196,7 +196,8 @@ void cuda_events_made_physical(const struct cuda_call *call, cuda_memory memory,
 }
 
 /* Held while a call of the program adds a user to a handle or to opened memory, or removes one. A handle or memory
- * without users is gone. The users of physical memory change without this lock, and put_back adds a user without it. */
+ * without users is gone. The users of physical memory change without this lock. put_back also adds a user without this
+ * lock. */
 static struct lock using;
 
 static bool begin_using(void) {
@@ -337,7 +338,7 @@ static void put_back(struct cuda_call *call) {
     struct snap_cuda_block now;
     if (call->in_use && change_users(call->space, call->number, 1, &now)) return;
     if (call->in_use || call->space == CUDA_HANDLE) call->taken.users = 1; /* take_one removed the last user */
-    /* the block does not fit into the table, so its free will not be seen */
+    /* if the block does not fit into the table, its free will not be seen, so it is counted out now */
     if (!cuda_blocks_add(call->space, &call->taken)) cuda_events_count_out(&call->taken);
 }
 

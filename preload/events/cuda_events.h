@@ -78,13 +78,13 @@ void cuda_events_made_of_another(const struct cuda_call *call, cuda_memory memor
 
 /* Counts one more handle of the memory that is mapped at `at`. */
 void cuda_events_retained(const struct cuda_call *call, cuda_memory memory, cuda_address at);
-/* Counts one handle of the memory less. Call it after cuda_events_take_one. */
+/* Subtracts one from the number of handles of the memory. Call it after cuda_events_take_one. */
 void cuda_events_released(struct cuda_call *call);
 void cuda_events_mapped(const struct cuda_call *call, cuda_address at, uint64_t bytes, cuda_memory memory);
 void cuda_events_unmapped(cuda_address at, uint64_t bytes);
 
-/* Sets a flag of a block, or of the physical memory that is mapped at the address. cuda_events_mark_memory sets a flag
- * of physical memory, which it finds by a handle. */
+/* Sets a flag of a block. If `number` is an address in a mapping, sets the flag of the physical memory that is mapped
+ * there. cuda_events_mark_memory finds physical memory by a handle, and sets its flag. */
 void cuda_events_mark(enum cuda_space space, uint64_t number, enum snap_cuda_flag flag);
 void cuda_events_mark_memory(cuda_memory memory, enum snap_cuda_flag flag);
 /* Call it when the driver had no memory for the request of the call. */

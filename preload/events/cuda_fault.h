@@ -1,8 +1,8 @@
 /* cuda_fault.h — when the driver reports an illegal address (error 700), names memory that a kernel may have used.
  * In: device memory that is freed; calls that return the error. Out: lines in the trace, records in the ledger, one
- * line on stderr. They name two kinds of memory: the blocks that were freed most recently, with the time; and the
- * memory that was off its device when the error came, with the time and the trigger (trigger.h) of its move. Any thread
- * may call. It must not call CUDA: the context is broken. */
+ * line on stderr. The output names two kinds of memory: the blocks that were freed most recently, with the time; and
+ * the memory that was off its device when the error came, with the time and the trigger (trigger.h) of its move. Any
+ * thread may call these functions. They must not call CUDA, because the context is broken. */
 #ifndef MEMSTOW_CUDA_FAULT_H
 #define MEMSTOW_CUDA_FAULT_H
 

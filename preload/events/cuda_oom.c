@@ -43,8 +43,8 @@ static bool is_error(enum snap_cuda_kind kind, uint64_t bytes) {
     return again || kind == SNAP_CUDA_POOL_MEMORY;
 }
 
-/* Whether a snapshot is due: there are not FILES_MOST yet, the previous one is old enough, and no other thread is just
- * beginning one. */
+/* Whether a snapshot is due: fewer than FILES_MOST were begun, the previous one is old enough, and no other thread is
+ * just beginning one. */
 static bool is_due(void) {
     uint64_t now = os_now(), before = os_load(&taken_ns);
     if (os_load32(&taken) >= FILES_MOST || (before && now - before < APART_NS)) return false;

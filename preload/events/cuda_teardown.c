@@ -24,7 +24,7 @@ void cuda_teardown_number(struct cuda_call *call) {
 }
 
 /* If the program leaves a call by longjmp, this function is not called, and the teardown counts as in progress for
- * ever. Then no later free counts as missed. */
+ * ever. From then on, no free counts as missed. */
 void cuda_teardown_over(const struct cuda_call *call) {
     if (call->ending == CUDA_CONTEXT_ENDS || call->ending == CUDA_DEVICE_ENDS) vram_move_go_on(&call->mark);
     __atomic_fetch_sub(&under_way, 1, __ATOMIC_SEQ_CST);

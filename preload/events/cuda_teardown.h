@@ -1,6 +1,6 @@
 /* cuda_teardown.h — calls that end many blocks at once: those of a graph, of a context, or of a device that is reset.
- * In: such calls, before and after. Out: blocks that ended leave the ledger's table. It must not remove blocks that
- * came after the call began. */
+ * In: such calls, before and after. Out: blocks that ended leave the ledger's table. Blocks that came after the call
+ * began must stay in the table. */
 #ifndef MEMSTOW_CUDA_TEARDOWN_H
 #define MEMSTOW_CUDA_TEARDOWN_H
 

@@ -1,5 +1,6 @@
-/* hook_cuda_text.c — the runtime's texts of errors. They are not in cuda_table.h, because they return no error.
- * In: calls of the program and of libraries. Out: the same calls to the real functions; if the text of error 700 is
+/* hook_cuda_text.c — the functions of the CUDA runtime that return the text of an error. They are not in
+ * cuda_table.h, because the functions in that table return an error number.
+ * In: calls of the program and of libraries. Out: the same calls to the real functions. If the text of error 700 is
  * asked for, memstow names the memory that may have caused it (cuda_fault.h). */
 #include "preload/cuda/cuda_route.h"
 #include "preload/events/cuda_fault.h"

@@ -9,7 +9,7 @@
 static void hook_entry_look_up(const struct hook_entry *entry) {
     void *found = symbol_next(entry->name);
     __atomic_store_n(entry->next, found, __ATOMIC_RELAXED);
-    /* without a next definition the hook runs: it must expect HOOK_NEXT to be NULL */
+    /* if there is no next definition, the hook runs: it must expect HOOK_NEXT to be NULL */
     bool is_ours = !found || symbol_is_in_libc(found);
     __atomic_store_n(entry->route, is_ours ? entry->hook : found, __ATOMIC_RELEASE);
 }

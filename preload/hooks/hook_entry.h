@@ -8,8 +8,9 @@
 
 #pragma GCC visibility push(hidden)
 
-/* One name, its hook, and two variables. *next: the next definition of the name; NULL: there is none. *route: where a
- * call of the name goes: the hook if *next is libc's or NULL, otherwise *next; NULL: not looked up yet. */
+/* A name, its hook, and two variables. *next is the next definition of the name, or NULL if there is none. *route is
+ * where a call of the name goes: to the hook if *next is libc's or NULL, otherwise to *next. *route is NULL until it
+ * is looked up. */
 struct hook_entry {
     const char *name;
     void *hook, **route, **next;

@@ -135,7 +135,8 @@ static int hook_files_asked(long result) {
     return result < 0 ? -1 : (int)result;
 }
 
-/* An older glibc lacks this function. A program that finds our hook by dlsym all the same gets the system call. */
+/* glibc before 2.36 lacks these functions. If a program finds our hook by dlsym with such a glibc, the hook makes
+ * the system call itself. */
 #define OPENS_SINCE_2_36(kind, name, parameters, ...)                                                                  \
     int hook_##name parameters {                                                                                       \
         int opened =                                                                                                   \

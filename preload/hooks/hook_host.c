@@ -1,10 +1,12 @@
 /* hook_host.c — the malloc family.
- * In: the program's calls. Out: blocks of the next allocator, counted, nearly all with a header in front. It must
- * behave as the family does without us: results, errno, alignment, usable sizes, the reaction to an invalid pointer.
+ * In: the program's calls. Out: blocks of the next allocator, counted, nearly all with a header in front. The hooks
+ * must behave as the malloc family does without us: results, errno, alignment, usable sizes, the reaction to an invalid
+ * pointer.
  *
  * Most blocks are small and 16-aligned. malloc, calloc, realloc and free have a fast path for such blocks, while
- * tracked_page allows it. Over a foreign allocator the headers have a key, and the fast path is another one (`keyed`).
- * Everything else goes through host_alloc and host_free. */
+ * tracked_page allows it. If the program brought the next allocator (a foreign allocator), the headers have a key, and
+ * the fast path consists of other functions, those with `keyed` in their name. Everything else goes through host_alloc
+ * and host_free. */
 #include <errno.h>
 #include <malloc.h>
 #include <stdlib.h>
@@ -89,7 +91,7 @@ static bool describe_bare(const void *p, uint64_t size, uint32_t site) {
 }
 
 /* Writes the header of a new block. If the block must be found by its address, it also goes into the table. If the
- * table is full, a large block stays counted all the same, because it has a header. */
+ * table is full, a large block still counts, because it has a header. */
 static void hook_host_describe(void *p, uint64_t size, uint32_t mark, uint32_t site) {
     bool listed = size >= SNAP_LARGE_BYTES || (host_on_page(p) && next_found == NEXT_FOREIGN);
     mark |= listed ? HEADER_LISTED : 0;
@@ -118,8 +120,8 @@ static void *early_alloc(size_t alignment, size_t size, bool zero) {
                 : zero             ? next_libc.calloc(1, size + 2 * BEFORE)
                                    : next_libc.malloc(size + 2 * BEFORE);
     if (!raw) return NULL;
-    /* Over a foreign allocator, no header is read in front of a page-aligned block. So this block must not be
-     * page-aligned. */
+    /* If the next allocator is foreign, no header is read in front of a page-aligned block. So this block must not
+     * be page-aligned. */
     if (alignment == BEFORE && host_on_page(raw + BEFORE)) distance = 2 * BEFORE;
     uint32_t mark = header_mark(0, (uint32_t)distance) | HEADER_EARLY;
     char *p = raw + distance;
@@ -129,8 +131,8 @@ static void *early_alloc(size_t alignment, size_t size, bool zero) {
     return p;
 }
 
-/* Serves blocks in a process that is not tracked. These blocks have no header. Over mimalloc they come from glibc,
- * because our free gives blocks without a header to glibc. */
+/* Serves blocks in a process that is not tracked. These blocks have no header. If mimalloc is the next allocator,
+ * they come from glibc, because our free gives blocks without a header to glibc. */
 static void *untracked_alloc(size_t alignment, size_t size, bool zero) {
     const struct next_allocator *from = next_found == NEXT_MIMALLOC ? &next_libc : &next;
     if (alignment > BEFORE) return from->memalign(alignment, size);
@@ -210,7 +212,7 @@ __attribute__((noinline)) static void *stamp_slow(struct header *header, size_t 
 }
 
 /* Counts a block if the thread has no wide counter (counters.h) for its site yet, or if a signal handler has forked
- * this process meanwhile. The thread is pinned. */
+ * this process meanwhile. The thread must be pinned; its pin ends here. */
 __attribute__((noinline)) static void *stamp_at(struct header *header, size_t size, uint32_t site) {
     site = process_tracked() ? account_alloc(site, size) : SNAP_SITE_UNKNOWN;
     pin_end(PIN_OWN);
@@ -373,7 +375,7 @@ static inline void note_free(void *p, uint64_t size, uint32_t site, uintptr_t sl
     if (likely(note)) *note = (struct header_note){(uint32_t)stack_address(slot), site + tracked_page.note};
 }
 
-/* Marks a block as freed. Nothing is written into blocks that the table knows: they may be stowed. */
+/* Marks a block as freed. Nothing is written into a block that the table knows, because it may be stowed. */
 static void note_end(void *p, const struct host_known *block, uintptr_t slot) {
     bool bare = block->mark & BLOCK_BARE;
     if (!bare) header_end(host_header(p));
@@ -482,8 +484,8 @@ __attribute__((noinline)) static void free_counted(struct header *header, uintpt
     next.free(header);
 }
 
-/* Whether p is a small block over a foreign allocator. The header in front of a page-aligned block, or of a block that
- * is gone, must not be read. */
+/* Whether p is a small block of ours that a foreign allocator serves. The header in front of a page-aligned block,
+ * or of a block that is gone, must not be read. */
 static inline bool is_keyed(const void *p) {
     uint32_t mark = tracked_page.keyed;
     if (!mark || host_on_page(p) || gone_has(p)) return false;
@@ -513,8 +515,8 @@ __attribute__((noinline)) static void free_keyed(void *p, uintptr_t slot) {
 __attribute__((noinline)) static void free_at_site(void *p, uintptr_t slot) {
     struct header *header = host_header(p);
     struct thread *self = thread_self;
-    /* Over a foreign allocator the mark is 0. A comparison with the mark would prove nothing there, because the words
-     * in front of that allocator's blocks may be 0, too. */
+    /* If the next allocator is foreign, the mark is 0. A comparison with the mark would prove nothing then, because
+     * the words in front of that allocator's blocks may be 0, too. */
     uint32_t mark = tracked_page.mark;
     if (unlikely(!mark)) {
         free_keyed(p, slot);
@@ -626,8 +628,9 @@ static char *hook_host_settle(char *raw, size_t distance, size_t usable, size_t 
     return start;
 }
 
-/* For a block that the allocator could not resize: puts its header and table entry back. If a new block of the size may
- * still be found, copies the content there. `entry`: the block's entry in the table; NULL: it had none. */
+/* Call it for a block that the allocator could not resize. It puts the block's header and table entry back. If a new
+ * block of the size may still be found, it copies the content to a new block. `entry` is the block's entry in the
+ * table, or NULL if it had none. */
 static void *stays_as_it_is(void *p, const struct host_known *block, const struct block *entry, size_t size, int error,
                             struct caller caller) {
     bool readable = error != -EIO; /* otherwise a read would cause a SIGBUS */

@@ -95,8 +95,8 @@ HOOK int munmap(void *start, size_t length) {
     return result;
 }
 
-/* Call it before mremap. Stowed memory has a file behind it, and could grow beyond the end of that file. So the range
- * becomes plain memory first. False: that failed, and errno is set. */
+/* Call it before mremap. Stowed memory has a file behind it, and mremap could make the memory longer than that file.
+ * So the range becomes plain memory first. Returns false, with errno set, if that failed. */
 static bool make_whole(void *start, size_t length, void *over, size_t over_length) {
     int error = is_range(start, length) ? stow_note_whole((uintptr_t)start, length, false) : 0;
     if (over) stow_note_change((uintptr_t)over, over_length);
@@ -144,9 +144,9 @@ HOOK void *mremap(void *old, size_t old_length, size_t length, int flags, ...) {
     return p;
 }
 
-/* Makes plain memory of the range before the program gives its mapping a property. Otherwise the property would be lost
- * when stowed memory comes back in a new mapping. False: that failed. In a sandbox the range stays as it is: nothing
- * moves there any more. */
+/* Makes the range plain memory (not stowed) before the program gives its mapping a property. Otherwise the property
+ * would be lost when stowed memory comes back in a new mapping. Returns false if the range could not be made plain.
+ * In a sandbox the range stays as it is, because nothing moves there any more. */
 static bool make_whole_to_mark(uintptr_t start, size_t length) {
     int error = stow_note_whole(start, length, false);
     return !error || error == -EPERM;

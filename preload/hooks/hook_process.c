@@ -83,8 +83,8 @@ static bool may_read_variable(char *const environment[], size_t i) {
            (may_read(&environment[i], sizeof *environment) && (!environment[i] || may_read(environment[i], 1)));
 }
 
-/* The number of variables. 0: there are none, the next image will not load this library, there are too many, or the
- * list cannot be read. */
+/* Returns the number of variables. Returns 0 if the next image will not load this library, if there are too many
+ * variables, or if the list cannot be read. */
 static size_t variables_to_pass(char *const environment[]) {
     size_t count = 0;
     bool preloaded = false;
@@ -363,7 +363,7 @@ static long bind_memory(__typeof__(&syscall) call, const long a[6]) {
     return result;
 }
 
-/* The hook must be fast: some programs wait, and ask for thread ids, by this function only. */
+/* The hook must be fast, because some programs call only this function to wait, and to ask for thread ids. */
 HOOK long syscall(long number, ...) {
     __typeof__(&syscall) found = NEXT(syscall);
     va_list list;

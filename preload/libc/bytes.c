@@ -189,7 +189,8 @@ char *strrchr(const char *text, int byte) {
     return (char *)last;
 }
 
-/* The length of the text's beginning that has only characters of `bytes`; if `among` is 0: only other characters. */
+/* Counts the characters of the text before the first character that is not in `bytes`. If `among` is 0, counts those
+ * before the first character that is in `bytes`. */
 static size_t bytes_span(const char *text, const char *bytes, int among) {
     size_t n = 0;
     while (text[n] && (strchr(bytes, text[n]) != NULL) == among) n++;

@@ -15,8 +15,8 @@ struct cupti_sections {
     struct snap_cupti_block *differences; /* SNAP_CUPTI_BLOCKS of them */
 };
 
-/* Makes the sections in the present ledger. Call it once in a process. `seam`: the caller's CUPTI_SEAM. Returns 0.
- * -EINVAL: `seam` is not ours, or there is no ledger. -ENOMEM: there is no memory. */
+/* Makes the sections in the present ledger. Call it once in a process. `seam`: the caller's CUPTI_SEAM. Returns 0, or
+ * -EINVAL if `seam` is not ours or there is no ledger, or -ENOMEM if there is no memory. */
 int memstow_cupti_begin(uint32_t seam, struct cupti_sections *out);
 
 /* Calls visit for a copy of each block that CUPTI can have in its records, in no order. In the space CUDA_ADDRESS these

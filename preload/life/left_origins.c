@@ -102,9 +102,9 @@ static void left_origins_tell(const struct snap_origin *origin, struct shutdown_
     left_origins_describe(origin->site, out->by, sizeof out->by);
 }
 
-/* Whether the record is of the descriptor `what`, and not of an earlier descriptor with the same number that was closed
- * unseen. Device and inode decide; if the record lacks them, the kind decides. tools/watch/origins.c has the same
- * rule. */
+/* Whether the record is of the descriptor `what`. The record may be of an earlier descriptor with the same number, if
+ * memstow did not see that the earlier descriptor was closed. Device and inode decide. If the record lacks them, the
+ * kind decides. tools/watch/origins.c has the same rule. */
 static bool is_same(const struct snap_origin *origin, const struct shutdown_descriptor *what) {
     if (origin->inode || origin->device) return origin->inode == what->inode && origin->device == what->device;
     if (origin->kind == SNAP_ORIGIN_COPY || origin->kind == SNAP_ORIGIN_INHERITED) return true;

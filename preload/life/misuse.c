@@ -41,8 +41,8 @@ void *misuse_nobody(void) {
 
 /* --- reading memory that may be unmapped --- */
 
-/* Reads the word at an address. False: it cannot be read. `known`: an address on a page that can certainly be read; 0:
- * there is none. */
+/* Reads the word at an address. Returns false if it cannot be read. `known` is an address on a page that can certainly
+ * be read, or 0 if there is no such page. */
 static bool misuse_word_at(uintptr_t address, uintptr_t known, uint64_t *out) {
     if (known && address / OS_PAGE == known / OS_PAGE) {
         *out = *(const uint64_t *)address;
@@ -77,8 +77,8 @@ bool misuse_leads_astray(const void *p) {
            !(misuse_word_at((uintptr_t)p & ~(HEAP_MOST - 1), 0, &arena) && misuse_word_at(arena, 0, &there));
 }
 
-/* The usable bytes of the chunk at raw; 0: no chunk in use begins there. A chunk that is a mapping of its own fills
- * whole pages. For any other chunk, a bit in the header of the next chunk says whether the chunk itself is in use. */
+/* Returns the usable bytes of the chunk at raw, or 0 if no chunk in use begins at raw. A chunk that is a mapping of its
+ * own fills whole pages. For any other chunk, a bit in the header of the next chunk says whether it is in use. */
 static uint64_t usable_at(uintptr_t raw, uintptr_t known) {
     uint64_t word, before, behind;
     if (!misuse_word_at(raw - WORD, known, &word) || !is_size(word)) return 0;
@@ -101,7 +101,7 @@ static bool is_in_bin(uintptr_t raw) {
 }
 
 /* Finds the key that glibc writes into cached chunks: allocates a block, frees it at once, and reads its second word.
- * 0: there is no key. The block comes from the thread's cache and goes back there, so nothing changes. */
+ * The block comes from the thread's cache and goes back there, so nothing changes. Returns 0 if there is no key. */
 static uint64_t key_in_freed(uint64_t usable) {
     uint64_t *block = next_libc.malloc(usable);
     if (!block) return 0;
@@ -148,8 +148,9 @@ bool misuse_is_raw(const void *p) {
 
 /* --- blocks that were freed before --- */
 
-/* Returns the pointer that the allocator behind ours gets, so that it reports the fault; NULL: it gets misuse_nobody().
- * glibc gets only pointers to chunks of its own. An allocator other than glibc and mimalloc gets every pointer. */
+/* Returns the pointer that the allocator behind ours gets, so that it reports the fault, or NULL if it gets
+ * misuse_nobody(). glibc gets only pointers to chunks of its own. mimalloc gets no pointer. Any other allocator gets
+ * every pointer. */
 static void *misuse_asked(uintptr_t raw, uintptr_t known) {
     uint64_t word;
     bool chunk = next_is_glibc && misuse_word_at(raw - WORD, known, &word) && is_size(word) && !heaps_have((void *)raw);
@@ -160,18 +161,21 @@ static void *misuse_asked(uintptr_t raw, uintptr_t known) {
  * made by a parent, and its site belongs to the parent's ledger. */
 static uint32_t own_generation(void) { return header_generation(tracked_mark); }
 
-/* Returns the same as misuse_asked, for a block that is gone. If the block's memory is unmapped, an allocator other
- * than mimalloc gets the block's own pointer, and fails as it does without us. Otherwise, if the block was a mapping of
- * ours, the result is NULL, because the allocator does not know the mapping. */
+/* Returns the pointer that the allocator behind ours gets for a block that is gone, or NULL if it gets misuse_nobody().
+ *
+ * - If the block's memory is unmapped, an allocator other than mimalloc gets the block's own pointer, and fails as it
+ *   does without us.
+ * - Otherwise, if the block was a mapping of ours, the result is NULL, because the allocator does not know the mapping.
+ * - In all other cases misuse_asked decides. */
 static void *asked_gone(uintptr_t p, uintptr_t raw, uint32_t mark) {
     uintptr_t front = mark & HEADER_MAPPED ? p : raw;
     if (gone_is_unmapped((void *)p) && next_found != NEXT_MIMALLOC) return (void *)front;
     return mark & HEADER_MAPPED ? NULL : misuse_asked(raw, 0);
 }
 
-/* Examines a pointer to a block that is gone: gone.h says that it was freed. Another block may be in its place by now;
- * then kind is 0. It is also 0 if memory cannot be examined. If the block was a mapping, perhaps nothing is mapped
- * there any more, not even our header. */
+/* Examines a pointer to a block that was freed, as gone.h says. If another block is in its place now, or if memory
+ * cannot be examined, the result's kind is 0. If the block was a mapping, perhaps nothing is mapped at its address any
+ * more, not even our header. */
 static struct misuse of_gone(uintptr_t p, const struct gone *found) {
     uintptr_t raw = p - (found->mark & BLOCK_BARE ? 0 : header_distance(found->mark));
     bool again = !can_look() || usable_at(p, 0) || usable_at(raw, 0);
@@ -181,8 +185,8 @@ static struct misuse of_gone(uintptr_t p, const struct gone *found) {
     return (struct misuse){SNAP_MISUSE_FREED, false, asks, found->size, site, found->caller};
 }
 
-/* Copies what the note in a freed block says (header.h) to `to`, if there is such a note. The place of the note depends
- * on the block's size. If the size is unknown, both possible places are tried. */
+/* If a freed block has a note (header.h), copies the note's content to *to. The place of the note depends on the size
+ * of the block. If the size is unknown, both possible places are tried. */
 static void read_note(uintptr_t p, uint64_t size, struct misuse *to) {
     const bool any = true;
     for (uintptr_t at = p; at <= p + 2 * sizeof(struct header_note); at += 2 * sizeof(struct header_note)) {
@@ -237,8 +241,8 @@ static bool misuse_fits(uint64_t size, uint64_t usable) {
 
 static bool is_site(uint32_t site) { return site && site < 1u << HEADER_SITE_BITS; }
 
-/* The header and its seal each give a number of a site, and one of the two is damaged. Returns the one that can be a
- * site. SNAP_SITE_UNKNOWN: both can, or neither can. */
+/* The header and its seal each give a number of a site, and one of these two numbers is damaged. Returns the number
+ * that can be a site. If both numbers can be a site, or neither can, returns SNAP_SITE_UNKNOWN. */
 static uint32_t site_of_two(uint32_t one, uint32_t other) {
     bool may_be_one = is_site(one) && one < site_count(), may_be_other = is_site(other) && other < site_count();
     if (may_be_one == may_be_other) return SNAP_SITE_UNKNOWN;
@@ -251,9 +255,9 @@ static uint32_t sealed_site(const struct header *header) {
 
 static uint32_t sealed_size(const struct header *header) { return header->seal - tracked_mark - header->site; }
 
-/* For a damaged header whose size (the word in front of the block) is intact. The damage is harmless: without memstow,
- * the memory that was overwritten would belong to the block before this one. In a forked child the site is unknown,
- * because a parent may have made the block. */
+/* Describes the misuse if the header is damaged, but its size (the word in front of the block) is intact. This damage
+ * is harmless, because without memstow the overwritten memory would belong to the block in front. In a forked child the
+ * site is unknown, because a parent may have made the block. */
 static struct misuse of_damaged_sum(uintptr_t raw, const struct header *header) {
     uint32_t site = site_of_two(header->site, sealed_site(header));
     if (own_generation()) site = SNAP_SITE_UNKNOWN;
@@ -299,8 +303,8 @@ static struct misuse of_damaged_size(const struct header *header, uint64_t usabl
                            0};
 }
 
-/* Examines a header that may be damaged in part or as a whole. kind 0: no block of ours begins at p. If a chunk of
- * glibc may begin at p, only the seal can tell whether the block is ours. */
+/* Examines a header that may be damaged in part or as a whole. If no block of ours begins at p, the result's kind is 0.
+ * If a chunk of glibc may begin at p, only the seal can tell whether the block is ours. */
 static struct misuse of_damaged(uintptr_t p, const struct header *header) {
     uint64_t usable = usable_at(p - BEFORE, p - BEFORE);
     if (usable < BEFORE) return (struct misuse){0};
@@ -366,7 +370,8 @@ static bool is_as_written(const struct block *block, const struct header *header
     return header->freed == HEADER_FREED || (header->size == block->size && header_magic(header_mark_in(header)));
 }
 
-/* Another thread may free the block meanwhile. So its address is read again before the report. */
+/* Another thread may free the block while this function looks at it. So the record's address is read again before the
+ * report. */
 static void look_at_live(struct snap_large *record, void *nothing) {
     struct block block;
     union {

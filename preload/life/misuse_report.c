@@ -77,7 +77,8 @@ static void write_line(const struct snap_misuse *record, uintptr_t allocated, ui
 
 static bool is_known(uint32_t site) { return site >= SNAP_SITE_FIRST && site != sample_here && site < site_count(); }
 
-/* The return address of the call that freed the block first. 0: not known, or its module is not loaded any more. */
+/* Returns the return address of the call that freed the block first, or 0 if the address is not known or its module is
+ * not loaded any more. */
 static uintptr_t first_free(const struct misuse *misuse) {
     if (misuse->freed > UINT32_MAX) return module_at(misuse->freed) ? misuse->freed : 0;
     return misuse->freed ? module_code((uint32_t)misuse->freed) : 0;
@@ -87,8 +88,8 @@ void misuse_report(uintptr_t p, const struct misuse *misuse, enum snap_misuse_ca
     uint32_t number = misuse_records_next();
     if (!ledger_is_ours() || number >= SNAP_MISUSES) return;
     uint32_t site = is_known(misuse->site) ? misuse->site : SNAP_SITE_UNKNOWN;
-    /* site_of_call comes before first_free, because it records the modules of the stack, and first_free looks among the
-     * recorded modules. */
+    /* site_of_call records the modules of the stack, and first_free looks among the recorded modules. So site_of_call
+     * comes first. */
     uint32_t now = caller.slot ? site_of_call(caller) : SNAP_SITE_UNKNOWN;
     uintptr_t freed = first_free(misuse);
     struct snap_misuse record = {.kind = misuse->kind,

@@ -109,8 +109,8 @@ static uint32_t earlier_images(void) {
     return (uint32_t)os_take_decimal(&text);
 }
 
-/* Reads full, none, sample or sample:BYTES. BYTES has digits only: the command translates other forms. False: the text
- * is none of these. */
+/* Reads a mode: full, none, sample or sample:BYTES. BYTES has digits only, because the command translates other forms.
+ * Returns false if the text is none of these modes. */
 static bool read_stacks(const char *mode) {
     static const char sample[] = "sample";
     size_t length = sizeof sample - 1;
@@ -242,8 +242,8 @@ static void hide_from_valgrind(void) {
         os_hide_from_valgrind(us.dlfo_map_start, (size_t)((char *)us.dlfo_map_end - (char *)us.dlfo_map_start));
 }
 
-/* The reason why the heap cannot be seen; NULL: it can be seen. If the program defines malloc itself, its malloc is
- * called in place of ours. Valgrind's heap tools replace every malloc. */
+/* Returns the reason why memstow cannot see the heap, or NULL if it can. If the program defines malloc itself, its
+ * malloc is called in place of ours. Valgrind's heap tools replace every malloc. */
 static const char *look_for_heap(void) {
     if (symbol_before("malloc"))
         return "the program defines malloc itself: of its heap, memstow sees only the calls that this malloc passes on";
@@ -273,16 +273,17 @@ static void end_at_quick_exit(void) { process_end(SNAP_ABRUPT_EXIT); }
  * run last at an exit, last before a fork, and first after a fork. Call it outside of hooks, because libc takes a lock
  * to register a handler, and may allocate. */
 void process_watch(void) {
-    /* Linux before 4.14 does not wipe tracked_page in a forked child, so wipe_page does it. A child of a raw clone runs
-     * no such handler, so there the clone goes unnoticed. */
+    /* Linux before 4.14 does not wipe tracked_page in a forked child, so the fork handler wipe_page does it. A child
+     * that was made by the system call clone runs no fork handler, so on such an old Linux memstow does not notice this
+     * child. */
     if (!wiped_by_kernel) pthread_atfork(NULL, NULL, wipe_page);
     stow_watch_forks();
     at_quick_exit(end_at_quick_exit);
 }
 
 /* Leaves the parent's ledger to the parent. Returns the bytes of the parent's live blocks, which the child has
- * inherited; 0 if the parent was not tracked. Inherited blocks are recognised by the generation in their headers, which
- * stops at 255. */
+ * inherited; 0 if the parent was not tracked. Inherited blocks are recognised by the generation in their headers. The
+ * generation counts forks, but never beyond 255. */
 static uint64_t leave_parent(void) {
     bool was_tracked = ledger_head->pid != 0;
     fork_depth++;
@@ -370,8 +371,8 @@ static enum tracked_stage process_begin_once(void) {
     return TRACKED_YES;
 }
 
-/* While tags are in use, mark_here (tracked.h) is 0. If stacks are sampled, however, it is set, and only frees use
- * it. */
+/* While tags are in use, mark_here (tracked.h) is 0, unless stacks are sampled. If stacks are sampled, mark_here stays
+ * set while tags are in use, but only frees use it. */
 void process_allow_fast_path(void) {
     tracked_page.note = header_note_sign(header_generation(tracked_mark));
     if (next_found == NEXT_FOREIGN) {
@@ -405,7 +406,8 @@ bool process_begin(void) {
 
 /* --- ending the ledger: at the end of the process, or at an exec --- */
 
-/* False in a forked child that has not begun tracking: the kernel has wiped its page, so the stage is UNSET. */
+/* Returns false in a forked child that has not begun tracking: in such a child tracked_page is wiped, so the stage is
+ * TRACKED_UNSET. */
 bool process_is_vfork_child(void) { return tracked_page.stage != TRACKED_UNSET && os_pid() != home_pid; }
 
 /* Whether this process has a ledger of its own. False in a vfork child, and in a forked child that has had no event

@@ -35,17 +35,18 @@ void process_watch(void);
  * and again when tags come into use (tags.h). */
 void process_allow_fast_path(void);
 
-/* Call it when the process ends; `state` says how. It completes the process's ledger. It does nothing in a vfork child,
- * or when called a second time. */
+/* Call it when the process ends. It completes the process's ledger. `state` says how the process ended. In a vfork
+ * child, and when called a second time, process_end does nothing. */
 void process_end(enum snap_state state);
 
-/* Call it before an exec. It writes the variable that the next image of this process (the program that it becomes)
- * needs in its environment, MEMSTOW_EXEC=PID.STARTED.IMAGES. False: nothing was written, because this process is not
- * tracked or is a vfork child, or its ledger is not kept. */
+/* Call it before an exec. It writes MEMSTOW_EXEC=PID.STARTED.IMAGES, a variable that the next image of this process
+ * (the program that it becomes) needs in its environment. If this process is not tracked or is a vfork child, or if its
+ * ledger is not kept, it writes nothing and returns false. */
 enum { PROCESS_EXEC_SIZE = 80 };
 bool process_exec_variable(char to[PROCESS_EXEC_SIZE]);
 
-/* Ends the ledger before an exec (true), and goes on with a ledger after an exec that failed (false). */
+/* Call it with `before` true before an exec: it ends the ledger. If the exec fails, call it with `before` false: the
+ * process goes on with a ledger. */
 void process_exec(bool before);
 
 #pragma GCC visibility pop

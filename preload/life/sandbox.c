@@ -13,8 +13,8 @@
 
 static bool stopped; /* our threads were stopped, because some calls that lead into a sandbox are in progress */
 
-/* Whether the call may lead into a sandbox. A call that is to set a filter, but passes none, fails. Two operations of
- * seccomp only ask what the kernel can do. */
+/* Whether the call may lead into a sandbox. A call that is to set a filter, but passes none, fails, so it leads into no
+ * sandbox. Two operations of seccomp only ask what the kernel can do, so they lead into no sandbox either. */
 static bool may_succeed(long number, long a, long b, const void *c) {
     if (number == SYS_prctl) return a == PR_SET_SECCOMP && (b != SECCOMP_MODE_FILTER || c);
     if (number != SYS_seccomp || a == SECCOMP_GET_ACTION_AVAIL || a == SECCOMP_GET_NOTIF_SIZES) return false;
@@ -27,11 +27,12 @@ static bool is_strict(long number, long a, long b) {
 }
 
 /* PAUSES: how often take_turn tries. All tries together take longer than SHORT_PATIENCE, even on a processor of 5 GHz
- * whose pause takes only 10 cycles: there, one try takes about 20 cycles. */
+ * whose pause takes only 10 cycles. On such a processor, one try takes about 20 cycles. */
 enum { SHORT_PATIENCE = 2 /* seconds */, PAUSES = 1 << 29 };
 
-/* One thread at a time stops our threads and starts them again. Meanwhile another thread that enters a sandbox waits,
- * without a system call. False: the wait was too long, or this is a signal handler on the thread that has the turn. */
+/* One thread at a time has the turn: it stops our threads or starts them again. Meanwhile another thread that enters a
+ * sandbox waits here, without a system call. Returns false if the wait was too long, or if this is a signal handler on
+ * the thread that has the turn. */
 static bool take_turn(void) {
     const void *nobody = NULL, *self = __builtin_thread_pointer();
     for (int i = 0; i < PAUSES; i++) {
@@ -48,8 +49,9 @@ static void end_turn(bool taken) {
     if (taken) __atomic_store_n(&tracked_page.turn, NULL, __ATOMIC_RELEASE);
 }
 
-/* Counts the calling thread out of tracked_page.entering. True: no other thread is entering a sandbox now. False:
- * another thread is, or this is a child that was forked meanwhile, where the number is 0. */
+/* Takes the calling thread out of the count tracked_page.entering. Returns true if no other thread is entering a
+ * sandbox now. Returns false if another thread is entering one, or if this process was forked after the thread was
+ * counted: in such a child the count is 0. */
 static bool sandbox_count_out(void) {
     uint32_t seen = __atomic_load_n(&tracked_page.entering, __ATOMIC_RELAXED);
     while (seen && !__atomic_compare_exchange_n(&tracked_page.entering, &seen, seen - 1, false, __ATOMIC_ACQ_REL,
@@ -59,8 +61,8 @@ static bool sandbox_count_out(void) {
 }
 
 /* Whether the call sets a filter for all threads. Such a filter could kill a thread of ours that is still at work. A
- * filter for the calling thread alone cannot: our thread is outside of the sandbox, and ends by itself. (If a filter
- * for all threads comes later, await_our_threads waits for that end.) */
+ * filter for the calling thread alone cannot kill our thread: our thread is outside of the sandbox, and ends by itself.
+ * If the program sets a filter for all threads later, await_our_threads waits until our thread has ended. */
 static bool takes_all(long number, long operation, long flags) {
     return number == SYS_seccomp && operation == SECCOMP_SET_MODE_FILTER && flags & SECCOMP_FILTER_FLAG_TSYNC;
 }

@@ -44,7 +44,8 @@ struct state_source {
     const struct memstow_state_part *parts;
 };
 
-/* Sets the starts and the total length in a header whose parts have their lengths. False: the value is too long. */
+/* Sets the start of each part and the total length. The lengths of the parts must be set before. Returns false if the
+ * value is too long. */
 bool state_header_lay_out(struct state_header *header);
 
 /* Copies the bytes into memory. */
@@ -59,15 +60,16 @@ int state_bytes_in_folder(struct state_bytes *self, const struct state_source *s
 int state_bytes_from_file(struct state_bytes *self, int fd, uint64_t length, uint64_t checksum);
 void state_bytes_drop(struct state_bytes *self);
 
-/* A private, writable mapping of all bytes. NULL: there is no memory, or the program has closed the descriptor. */
+/* Returns a private, writable mapping of all bytes. Returns NULL if there is no memory, or if the program has closed
+ * the file's descriptor. */
 void *state_bytes_view(const struct state_bytes *self);
 /* Whether the file still has all bytes. False: somebody has made it shorter, or has closed its descriptor. */
 bool state_bytes_are_whole(const struct state_bytes *self);
 
 /* state_bytes_copy makes a copy in memory or in a file, as `place` says. state_bytes_exchange swaps the files of the
- * bytes and of the copy; the address of the base stays. False: nothing changes. In both cases the caller drops the copy
- * afterwards. state_bytes_exchange does not do that, because it must be fast, and dropping frees a file, which takes
- * long. */
+ * bytes and of the copy, and keeps the address of the base. If it returns false, nothing has changed. In both cases the
+ * caller must drop the copy afterwards: state_bytes_exchange must be fast, and dropping takes long, because it frees a
+ * file. */
 int state_bytes_copy(struct state_bytes *copy, const struct state_bytes *from, uint32_t place);
 bool state_bytes_exchange(struct state_bytes *self, struct state_bytes *copy);
 

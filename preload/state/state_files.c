@@ -89,8 +89,8 @@ static int open_at(int folder, const char *name, int flags) {
     return link ? -ELOOP : -ENOTDIR;
 }
 
-/* Takes the next name of a path into `name`. *last: whether it is the last name. Returns `name`, or NULL if the name is
- * empty, ".", ".." or too long. */
+/* Takes the next name of a path into `name`, and says in *last whether it is the last name. Returns `name`, or NULL if
+ * the name is empty, ".", ".." or too long. */
 static const char *next_name(const char **path, char name[NAME_SIZE], bool *last) {
     size_t length = strcspn(*path, "/");
     if (!length || length + sizeof FOLDER > NAME_MAX) return NULL;
@@ -177,7 +177,7 @@ int state_files_lock(struct state_files *self) {
     if (fd < 0) return fd;
     int error = is_ours(fd, false, &self->lock);
     if (!error && os_call(SYS_fcntl, fd, F_SETLK, &lock) < 0) error = -EBUSY;
-    /* Another process may have removed the file between open and lock. */
+    /* Another process may have removed the lock file after it was opened and before it was locked. */
     if (!error && (os_call(SYS_newfstatat, self->folder.fd, LOCK, &status, AT_SYMLINK_NOFOLLOW) < 0 ||
                    status.st_ino != self->lock.inode))
         error = -EBUSY;
@@ -297,8 +297,9 @@ static bool state_files_clean(void *context, const char *name) {
     return true;
 }
 
-/* Removes an unfinished manifest, and the files of values that the manifest does not list (with NULL: of all values).
- * Without memory for the list of names, all these files stay until the folder is read again. */
+/* Removes an unfinished manifest, and the files of values that `manifest` does not list. If `manifest` is NULL, removes
+ * the files of all values. If there is no memory for the list of names, all these files stay until the folder is read
+ * again. */
 static void clean_folder(const struct state_files *self, const struct state_manifest *manifest) {
     struct cleaning cleaning = {.folder = self->folder.fd};
     char path[40] = "/proc/self/fd/";
@@ -381,7 +382,7 @@ int state_files_write(const struct state_files *self, struct state_manifest *man
     memcpy(manifest->magic, MAGIC, sizeof MAGIC);
     manifest->version = VERSION;
     manifest->checksum = sum_of(manifest);
-    /* The names of values must be on the disk before the manifest that names them. */
+    /* The folder's entries for the files of values must be on the disk before the manifest that lists these files. */
     int folder = self->folder.fd, error = (int)os_call(SYS_fsync, folder);
     if (!error) error = write_new(self, manifest);
     if (!error) error = replace_manifest(folder);

@@ -54,9 +54,9 @@ int state_files_link(const struct state_files *self, const struct stow_file *fil
 int state_files_write(const struct state_files *self, struct state_manifest *manifest);
 void state_files_remove(const struct state_files *self, const struct state_entry *entry);
 
-/* Closes the files, and removes the lock. `all`: also removes the folder, with everything in it that the store made,
- * and then the folders of the prefix around it. It stops at a folder that is not empty, or that does not look as if the
- * store had made it. */
+/* Closes the files, and removes the lock. If `all`, also removes what the store made in the folder, then the folder,
+ * and then the folders of the prefix that contain it, from the inside out. The removal stops at a folder that is not
+ * empty. It also stops at an outer folder that does not look as if the store had made it. */
 void state_files_close(struct state_files *self, bool all);
 /* In a forked child: closes the files and leaves the folder as it is, because it is the parent's. */
 void state_files_forget(struct state_files *self);

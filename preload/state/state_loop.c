@@ -48,7 +48,7 @@ int64_t state_loop_end_change(struct state_loop *loop, int64_t result) {
     return result;
 }
 
-/* A structure for a new loop; NULL: there is no memory. The caller holds the registry's lock. */
+/* Returns a structure for a new loop, or NULL if there is no memory. The caller holds the registry's lock. */
 static struct state_loop *unused_loop(void) {
     for (struct state_loop *loop = loops; loop; loop = loop->next)
         if (!loop->number) return loop;

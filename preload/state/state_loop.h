@@ -23,7 +23,7 @@ struct state_loop {
     int64_t number;      /* 0: the structure is unused */
     bool begun, in_file; /* in_file: values go to files, not to memory */
     uint64_t generation, ram_limit;
-    uint64_t promised; /* bytes that are being written into memory now, of values that are in no list yet */
+    uint64_t promised; /* the bytes of values that are being written into memory now and are in no list yet */
     struct state_value *committed, *put; /* put: values of the present iteration */
     struct state_value *dropped;         /* values in no other list; they are dropped at the end of the change */
     struct state_files files;
@@ -37,8 +37,8 @@ void state_loop_free(struct state_loop *loop, bool keep);
 
 /* Locks the loop with this number. 0: the caller has the lock. -ENOENT: there is no such loop. */
 int state_loop_begin_change(int64_t number, struct state_loop **out);
-/* For a value that was taken out of its list: state_loop_end_change will drop it, without the loop's lock, because
- * dropping takes long. */
+/* Takes a value that the caller has taken out of its list. state_loop_end_change drops the value after it has let the
+ * loop's lock go, because dropping takes long. */
 void state_loop_drop_later(struct state_loop *loop, struct state_value *value);
 /* Lets the loop's lock go, and then drops the values of state_loop_drop_later. Returns `result`. */
 int64_t state_loop_end_change(struct state_loop *loop, int64_t result);
@@ -47,8 +47,8 @@ int64_t state_loop_end_change(struct state_loop *loop, int64_t result);
 
 /* The open loop with this number, or NULL. */
 struct state_loop *state_loop_known(int64_t number);
-/* Whether another loop has the same folder. If two loops with one folder are opened at once, this is true at least
- * for the one that asks second. */
+/* Whether another loop has the same folder. If two loops with one folder are opened at once, at least the loop that
+ * asks later gets true. */
 bool state_loop_has_folder(const struct state_loop *self);
 /* Whether the loop's present iteration has a newer value with the same id. */
 bool state_loop_is_replaced(struct state_loop *loop, const struct state_value *value);

@@ -81,8 +81,8 @@ static struct state_value *next_to_move(const struct move *self) {
     return value;
 }
 
-/* Moves a value to memory or to a file (self->to). False: it failed. Readers get the old bytes or the new ones, which
- * are equal. Freeing memory takes long, so the old bytes are dropped without a lock. */
+/* Moves a value to memory or to a file (self->to). Returns false if that fails. Readers get the old bytes or the new
+ * ones, which are equal. Freeing memory takes long, so the old bytes are dropped without a lock. */
 static bool move_value(struct move *self, struct state_value *value) {
     struct state_bytes copy;
     int error = state_bytes_copy(&copy, &value->data, self->to);

@@ -15,7 +15,7 @@ static int read_value(struct state_loop *loop, const struct state_entry *entry, 
     value->linked = true;
     int fd = state_files_value(&loop->files, entry);
     int error = fd < 0 ? fd : state_bytes_from_file(&value->data, fd, entry->length, entry->checksum);
-    /* The owner comes last, so that no owner is left without a value. */
+    /* The owner is made last: if an earlier step fails, no owner is left without a value. */
     int64_t owner = error ? error : state_owner_open(loop, value->id);
     if (owner < 0) {
         state_value_drop(value);

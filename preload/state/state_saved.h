@@ -9,8 +9,8 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Opens and locks the folder, and reads its values into the loop. `caller`: the call stack at which they are counted. 0
- * or -errno, as for memstow_state_open. */
+/* Opens and locks the folder, and reads its values into the loop. `caller`: the call stack at which the values are
+ * counted. Returns 0 or -errno, as memstow_state_open does. */
 int state_saved_open(struct state_loop *loop, const char *prefix, struct caller caller);
 
 #pragma GCC visibility pop

@@ -1,7 +1,7 @@
 /* state_store.h — loops and their values, generation by generation. A loop is work that the program does again and
  * again, each time with values of the last time.
  * In: the calls of register_state.c, on any thread, with checked arguments; moves of owners (state_owner.h). Out:
- * values that are committed together, their owners, and their bytes, in the ledger. Readers continue while bytes are
+ * values that are committed together. The ledger counts their bytes for their owners. Readers continue while bytes are
  * copied and written. No hook may call it. Results are numbers or -errno, as in memstow.h. */
 #ifndef MEMSTOW_STATE_STORE_H
 #define MEMSTOW_STATE_STORE_H
@@ -18,8 +18,8 @@
 enum { STATE_LOOP_SIZE = 128, STATE_PATH_SIZE = 2048 };
 
 /* state_open opens a loop, and returns its `number`. state_begin begins an iteration, and returns its generation.
- * state_put returns the owner of the new value, state_commit the generation that is now committed. `caller`: the call
- * stack at which values are counted. */
+ * state_put returns the owner of the new value. state_commit returns the generation that is now committed. `caller`:
+ * the call stack at which values are counted. */
 int64_t state_open(const char *name, const struct memstow_state_options *options, struct caller caller);
 int64_t state_begin(int64_t number);
 int64_t state_put(int64_t number, const char *id, const struct state_source *source, struct caller caller);

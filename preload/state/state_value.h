@@ -30,7 +30,7 @@ struct state_value {
  * loop's values holds this lock or the loop's. */
 extern struct lock state_registry;
 
-/* A value with one holder, without bytes. NULL: there is no memory. */
+/* Makes a value with one holder and without bytes. Returns NULL if there is no memory. */
 struct state_value *state_value_new(void);
 /* Counts the value's bytes for its owner, at the caller's call stack. */
 void state_value_count(const struct state_value *value, struct caller caller);
@@ -41,7 +41,8 @@ void state_value_describe(const struct state_value *value, struct memstow_state_
 /* The value's bytes if they lie in a file; else 0. */
 uint64_t state_value_stowed(const struct state_value *value);
 
-/* The pointer in the list that points to the value with this id; or the list's last pointer, which is NULL. */
+/* Returns the address of the list's pointer to the value with this id. If there is no such value, returns the address
+ * of the list's last pointer, which is NULL. */
 struct state_value **state_value_find(struct state_value **list, const char *id);
 /* Takes the value with this id out of the list. NULL: it is not there. */
 struct state_value *state_value_take(struct state_value **list, const char *id);

@@ -1,6 +1,6 @@
 /* state_writer.c — see state_writer.h. Most parts of a value are not aligned as a disk needs it, so they go
- * through the queue's buffers. The kernel copies them there: memory that cannot be read yields an error, and raises no
- * signal. Large aligned parts without a checksum are written directly. */
+ * through the queue's buffers. The kernel copies them into the buffers, so that memory that cannot be read gives an
+ * error and no signal. Large aligned parts without a checksum are written directly. */
 #include "preload/state/state_writer.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@ struct writer {
     char *buffer; /* the buffer of the queue that is being filled; NULL: no buffer is being filled */
     uint64_t filled;
     struct state_sum *sum;
-    uint64_t alignment; /* the alignment that direct writes from the program's memory need; 0: none are possible */
+    uint64_t alignment; /* what direct writes from the program's memory need; 0: direct writes are impossible */
 };
 
 int state_writer_error(uint32_t refusal) {

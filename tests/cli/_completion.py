@@ -48,7 +48,7 @@ def check(complete):
     for command in ("report", "stow", "top", "metrics", "push"):
         offers(f"memstow {command} ", pid)
 
-    # --- after `--`: the words of the program that is to run, none of memstow's options
+    # --- after `--`, the words of the program that is to run are offered, and no options of memstow
     offers_only("memstow run -- memstow rep", "report")
     offers_only("memstow run --quiet -- memstow report --folde", "--folded")
     assert complete("memstow run -- cat t") >= {"this.mst", "that.mst"}

@@ -6,8 +6,8 @@ MODEL, CUSTOM = 1, 4
 UNET, CLIP, VAE, OLD, CACHE, IDLE = range(1, 7)
 
 LINES = [
-    # Policies are set. memstow's lines name the owner, ComfyUI's lines the object: a patcher or an inner model. The VAE
-    # gets no policy.
+    # Policies are set. A line of memstow names the owner. A line of ComfyUI names the object, a patcher or an inner
+    # model. The VAE gets no policy.
     dict(kind="SET", owner=UNET, owner_kind="model", name="unet.safetensors", keys=[101, 201], policy="free",
          priority=0),
     dict(kind="SET", by="comfyui", owner=UNET, patcher=101, inner=201, policy="free"),
@@ -69,7 +69,7 @@ LINES = [
 
 
 def clean(lines=LINES, first=1):
-    """The ledger with these lines. `first` is the number of the first one."""
+    """The ledger with these lines. `first` is the number of the first line."""
     ledger = Ledger()
     for name in ("unet.safetensors", "clip.safetensors", "vae.safetensors", "an old model", "feature cache", "idle"):
         ledger.owner(CUSTOM if name == "feature cache" else MODEL, name)

@@ -1,4 +1,4 @@
-"""Synthetic ledgers for tests of the command, without the library: preload/shared/snapshot.h in Python."""
+"""Makes ledgers for tests of the command, without the library. Their format is that of preload/shared/snapshot.h."""
 import json, struct
 
 STRINGS, PROCESS, MODULE, TAG, OWNER, SITE, THREAD, COUNTERS, LARGE, MAPPING, PEAK_0, REGION = range(1, 13)
@@ -147,7 +147,7 @@ class Ledger:
                                         resident if anonymous is None else anonymous, self.string(path), flags))
 
     def line(self, number=None, **members):
-        """The next line of the trace of decisions. It gets a number, and a time one second after the line before."""
+        """Adds a line to the trace of decisions. It gets a number, and a time one second after the line before."""
         self.lines.append(number or (self.lines[-1] + 1 if self.lines else 1))
         text = json.dumps({"n": self.lines[-1], "t": (1 + len(self.lines)) * 10**9, **members}, ensure_ascii=False)
         self.raw_line(self.lines[-1], text.encode())
@@ -174,8 +174,8 @@ class Ledger:
                 for (thread, index), sites in groups.items()], wide
 
     def picture(self):
-        """The picture of the peak. Each site has three numbers: how far its id is from the id before, bytes, and 1
-        block."""
+        """The picture of the peak. It has three numbers for each site: the site's id less the id before, the bytes, and
+        the blocks, of which there is always 1."""
         steps = zip(sorted(self.peaks), [0, *sorted(self.peaks)])
         return b"".join(leb128(number) for site, before in steps for number in (site - before, self.peaks[site], 1))
 
@@ -231,7 +231,7 @@ class Ledger:
 
 
 def simple(live=3 * MIB, blocks=30, **header):
-    """One module with `live` bytes, and one that has freed everything."""
+    """A ledger of two modules. One has `live` bytes, and the other has freed everything."""
     ledger = Ledger(total_peak=8 * MIB, host_peak=8 * MIB, **header)
     ledger.fact(2, "./program --all")
     ledger.count(ledger.site(ledger.module("/opt/program")), alloc=(live + MIB, blocks + 10), free=(MIB, 10))

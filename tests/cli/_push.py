@@ -8,8 +8,9 @@ from _pprof import decode
 from support import ROOT
 
 STRING, BYTES, BOOL, MESSAGE = 9, 12, 8, 11
-# Names, numbers and types of github.com/grafana/pyroscope api/push/v1/push.proto and api/types/v1/types.proto, and of
-# github.com/parca-dev/parca proto/parca/profilestore/v1alpha1/profilestore.proto.
+# The fields of each message, as (name, number, type). They were published in github.com/grafana/pyroscope
+# (api/push/v1/push.proto and api/types/v1/types.proto) and in github.com/parca-dev/parca
+# (proto/parca/profilestore/v1alpha1/profilestore.proto).
 PUBLISHED = {
     "push": {"LabelPair": [("name", 1, STRING), ("value", 2, STRING)],
              "RawSample": [("raw_profile", 1, BYTES), ("ID", 2, STRING)],
@@ -89,7 +90,8 @@ class Profile:
 
 
 class Recorder:
-    """answer: (status, text); None: no answer until the test ends."""
+    """A server that records the requests and profiles that come. Its answer is `answer`, a pair (status, text). If
+    `answer` is None, the server does not answer."""
 
     def __init__(self, context=None, address="127.0.0.1"):
         self.answer, self.profiles, self.asked = (200, "{}"), [], []

@@ -119,7 +119,8 @@ class Screen:
 
 
 class Driven:
-    """A program on a terminal of its own. `environment` adds to the present one; None takes a variable away."""
+    """A program on a terminal of its own. `environment` has variables that are added to the present environment. A
+    variable whose value is None is removed from it."""
 
     def __init__(self, *argv, lines=30, columns=120, **environment):
         self.screen = Screen(lines, columns)

@@ -1,5 +1,5 @@
-"""By thread: threads of one name are told apart, rows that are no thread are explained, and the rows of a diff add
-up."""
+"""With --by=thread, threads that have the same name are told apart, rows that are no threads are explained, and the
+rows of a diff add up."""
 import json, re
 from _ledger import FORK_CHILD, MIB, Ledger
 from support import memstow

@@ -1,5 +1,5 @@
-"""memstow check --comfy over a stand-in for ComfyUI's server (a double, no ComfyUI): the requests that it sends, its
-findings, and its messages when the server or the workflow fails. tests/comfyui/check.py uses a real ComfyUI."""
+"""Tests memstow check --comfy with a stand-in for ComfyUI's server, a test double: the requests that the check sends,
+its findings, and its messages if the server or the workflow fails. tests/comfyui/check.py uses a real ComfyUI."""
 import json, os, pathlib, re, signal, subprocess, sys, time
 import support
 
@@ -88,7 +88,8 @@ done = check(f"--comfy={workflow('some.json', kilobytes=512)}", "--runs=6", "--w
              "--pass-under=1M")
 assert "warning: all memory grew by 1.5 MiB" in done.stderr, done.stderr
 
-# The baseline of one server process serves for another. --keep keeps the snapshots. The command may name the port.
+# A baseline that was made with one server process can be used with another. --keep keeps the snapshots. The command may
+# name the port.
 check("--comfy=clean.json", "--runs=2", "--warm-up=1", "--baseline=base.txt", "--update-baseline")
 check("--comfy=clean.json", "--runs=2", "--warm-up=1", "--baseline=base.txt", "--keep=kept")
 assert {p.name for p in pathlib.Path("kept").iterdir()} == {"comfyui.mst", "run-0001.mst", "run-0002.mst"}

@@ -1,4 +1,4 @@
-"""Verdicts with hostile names of owners, in every form. A parser of each form reads the verdict."""
+"""Tests every form of a verdict with hostile names of owners. A parser of each form reads the verdict."""
 import json, os, pathlib, re, shutil, sys
 import xml.etree.ElementTree
 import support
@@ -60,7 +60,8 @@ assert any("caf\xe9 \ufffd \ufffd \U0001f600" in name for name in names), names
 if shutil.which("xmllint"):
     support.run("xmllint", "--noout", "o.xml")
 
-# As GitHub's runner reads it: each line is a command; properties and message are unescaped separately.
+# Reads the file as GitHub's runner does: each line is a command, and its properties and its message are unescaped
+# separately.
 commands = []
 for line in pathlib.Path("o.github").read_bytes().decode("utf-8", "replace").split("\n")[:-1]:
     command, properties, message = re.fullmatch(r"::(\w+) ([^\r\n]*?)::([^\r\n]*)", line).groups()
@@ -71,7 +72,8 @@ assert all(values["title"] == "memstow check" for _, values, _ in commands)
 assert any(EVIL[1] in message for _, _, message in commands), commands
 assert all(values["file"] == "evil program.py" and values["line"] == "11" for _, values, _ in commands), commands
 
-# Warnings, and lines that suppress nothing, are shown beside their own source.
+# A warning names the line of the program that allocated the memory. A notice about a useless suppression names the line
+# of the file that has this suppression.
 pathlib.Path("useless.txt").write_text("# why\nfunction=nothing\nowner=* until=2020-01-01\n")
 lines = check(2, "--fail-over=owner:1G", "--pass-under=1MiB", "--suppressions=useless.txt",
               "--github").stdout.splitlines()

@@ -1,6 +1,6 @@
 # needs: cc
-"""memstow check: a program that leaks fails; a program that does not leak passes after its first run. Each kind of
-failure has its exit code."""
+"""memstow check fails for a program that leaks. A program that does not leak passes after one run. Each kind of failure
+has its own exit code."""
 import json, os, pathlib, re, signal, subprocess
 import support
 from support import memstow
@@ -34,7 +34,7 @@ def check(*arguments, leak=0, status=0, options=(), **more):
     return memstow("check", *options, "--", program, leak, *arguments, status=status, **more)
 
 
-# The baseline is text without paths of this machine; written twice, it is the same.
+# The baseline is text without paths of this machine. If it is written twice, the texts are equal.
 done = check(options=("--baseline=base.txt", "--update-baseline", "--runs=2"))
 assert done.stderr.count("the program says") == 3 and not done.stdout, "a warm-up and two runs; stdout is the verdict's"
 assert re.search(r"memstow: base.txt written: \d+\.\d KiB, \d call sites, of 2 runs\n", done.stderr), done.stderr
@@ -71,7 +71,8 @@ assert done.stderr.endswith("memstow: all memory grew by 100.0 KiB and 100 block
                             "         most of it (+100.0 KiB) at leak@(program) < main@(program)\n"), done.stderr
 assert "leak@(program) < main@(program) (new)" in done.stdout and "cache_fill" not in done.stdout, done.stdout
 
-# Limits for call sites. The default rule: below 1 MiB fine, over 5 MiB or 10 % a failure, in between a warning.
+# Limits for call sites. By the default rule, growth below 1 MiB is fine, growth over 5 MiB or 10 % is a failure, and
+# other growth gets a warning.
 check(leak=100, options=("--baseline=base.txt", "--runs=1", "--fail-over=site:99K"), status=1)
 check(leak=100, options=("--baseline=base.txt", "--runs=1", "--fail-over=site:100K,site:100x"))
 check(leak=1000, options=("--baseline=base.txt", "--runs=1"))
@@ -84,7 +85,7 @@ check(0, "count", options=("--baseline=noisy.txt", "--update-baseline", "--runs=
 check(0, "count", options=("--baseline=base.txt", "--runs=2", "--fail-over=50K"))
 check(0, "count", options=("--baseline=noisy.txt", "--runs=1", "--fail-over=0"))
 
-# Suppressions: known growth passes; lines that suppress nothing are named.
+# Growth that a suppression names passes. The check names each line of the file that suppresses nothing.
 pathlib.Path("known.txt").write_text("# known\nfunction=leak  module=(program) until=2999-12-31\nfunction=never\n"
                                      "owner=model:UNET until=2001-01-01\n")
 known = ("--baseline=base.txt", "--runs=1", "--fail-over=50K", "--suppressions=known.txt")
@@ -94,7 +95,7 @@ assert "known.txt:3: function=never suppressed nothing\n" in done.stdout, done.s
 assert "known.txt:4: owner=model:UNET until=2001-01-01 has expired\n" in done.stdout, done.stdout
 assert "known.txt:2:" in check(options=known).stdout, "nothing leaks: the line is of no use any more"
 
-# The ledgers of the runs can be kept; child processes count.
+# --keep keeps the ledgers of the runs. The check also counts the memory of child processes.
 memstow("check", "--baseline=base.txt", "--runs=1", "--keep=kept", "--fail-over=50K", "--", "sh", "-c",
         f"{program} 100; exit 0", status=1)
 assert {p.name for p in pathlib.Path("kept").iterdir()} == {"warm-up-1", "run-1"}
@@ -151,7 +152,7 @@ assert "warm-up 1 exited with 139, as after SIGSEGV: a program" in done.stderr, 
 assert "exited with 127:" in memstow("check", "--baseline=base.txt", "--", "/nowhere/prog", status=4).stderr
 assert "no command given" in memstow("check", "--baseline=base.txt", status=2).stderr
 
-# An interrupt ends the whole check, also if the program treats the signal as a request and exits with 0.
+# An interrupt ends the whole check, even if the program takes the signal as a request to end, and exits with 0.
 pathlib.Path("server.sh").write_text("trap 'exit 0' TERM; echo x >> started; while :; do sleep 0.1; done")
 for target in (os.kill, os.killpg):
     pathlib.Path("started").write_text("")

@@ -63,7 +63,8 @@ assert "above the floor of 1 MiB, within limits\n" in check(1100, "--pass-under=
 done = check(457, "--fail-over=10%", status=1)
 assert "floor" not in done.stdout and "over the limit of 10%\n" in done.stdout, done.stdout
 
-# The table is printed if the forms go to files. It is not printed if a form goes to standard output.
+# The table is printed if all other forms (such as --json=FILE) go to files. If one of them goes to standard output, the
+# table is not printed.
 table = re.compile(r"^ +before +now +grew by +blocks\n", re.M)
 for form in ("junit", "json", "github", "markdown"):
     assert table.search(check(457, f"--{form}=o.{form}").stdout), form
@@ -81,7 +82,7 @@ assert memstow("check", "--baseline=base.txt", "--runs=1", "--warm-up=0", "--jun
 done = memstow("check", "--comfy=nofile.json", "--", "true", status=2)
 assert done.stderr == "memstow: nofile.json: No such file or directory\n", done.stderr
 
-# Lines fit, in the table and in the message, and no frame is missing.
+# No line of the table or of the message is too long, and no frame is missing.
 done = check(457, "--fail-over=site:10K", "--suppressions=known.txt")
 fits(done.stdout)
 done = check(457, "--fail-over=10K,site:10K", status=1)
@@ -99,7 +100,7 @@ done = check(0, f"--suppressions={known}")
 fits(done.stdout)
 assert done.stdout.endswith(" suppressed nothing\n"), done.stdout
 
-# Memory of memstow's own Python code is not listed; it counts in the total.
+# Memory of memstow's own Python code is not listed, but it counts in the total.
 PYTHON = support.ROOT / "tools/python"
 own = [f"lib/{file.relative_to(PYTHON)}" for file in (*PYTHON.glob("*.py"), *PYTHON.glob("memstow_loops/*.py"))] + [
     "custom_nodes/memstow/runs.py", "custom_nodes/ComfyUI-Memstow/hooks.py", "custom_nodes/memstow/__init__.py"]
@@ -110,8 +111,8 @@ main = "import os, runpy, sys\nheld = []\n"
 for number, file in enumerate([*own, *others]):
     path = pathlib.Path(file)
     path.parent.mkdir(parents=True, exist_ok=True)
-    # Each file allocates two blocks: one in Python's own library (copy), as the node pack does in ctypes and json, and
-    # one by itself.
+    # Each file allocates two blocks: one by itself, and one in Python's own library (copy). memstow's node pack also
+    # allocates in Python's library (ctypes and json).
     path.write_text(f"import copy\nheld = copy.copy(bytearray({SIZES[0] + 1000 * number}))\nalone = "
                     f"bytearray({SIZES[1] + 1000 * number})\n")
     main += f"held.append(runpy.run_path({file!r}))\n"

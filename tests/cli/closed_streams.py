@@ -1,6 +1,6 @@
 # needs: cc
-"""A command that is started with closed standard streams prints the same as with open ones: none of its own files and
-sockets gets the number of a standard stream."""
+"""A command that is started with closed standard streams prints the same as with open ones, because none of its own
+files and sockets gets the number of a standard stream."""
 import os
 
 import support

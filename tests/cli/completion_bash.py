@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""bash completes commands, options and files; and processes for each command whose usage names a PID."""
+"""bash completes commands, options and files. It completes processes for each command whose usage names a PID."""
 import re
 
 import support

@@ -1,4 +1,4 @@
-"""memstow decisions: the trace as text and as JSON, from a ledger and from a snapshot. A trace without a fault passes
+"""memstow decisions shows the trace of a ledger or a snapshot, as text or as JSON. A trace without a fault passes
 --check."""
 import json
 import struct
@@ -74,8 +74,8 @@ assert document["owners"][4] == {"id": 5, "kind": "custom", "name": "feature cac
 assert document["process"] == {"pid": 1000, "name": "program", "start_ns": 10**9, "start_wall_ns": 10**18}
 assert (document["lines_before"], document["lines_lost"]) == (0, 0)
 
-# A ring that has been filled more than once: a line says that earlier lines are gone, and policies in them are not
-# reported as missing.
+# If the ring of the trace has been filled more than once, a line says that earlier lines are gone. Policies that were
+# set in these lines are not reported as missing.
 ledger = _decisions.clean(_decisions.LINES[6:], first=2000)
 whole, half = ledger.trace(), 8 * 60
 ledger.trace = lambda: struct.pack("<QQQQ", len(whole) - 32, half, half + len(whole) - 32,
@@ -85,7 +85,7 @@ done = memstow("decisions", "round.mst", "--check")
 assert done.stdout.startswith("1,999 earlier lines are gone: the trace keeps 1 MiB\n"), done.stdout
 assert len(json.loads(memstow("decisions", "round.mst", "--json").stdout)["lines"]) == len(_decisions.LINES) - 6
 
-# A trigger that was not finished, lost lines, unknown kinds, arbitrary text.
+# The trace has a trigger that was not finished, a line of an unknown kind, and arbitrary text. Three lines were lost.
 ledger = _decisions.clean(_decisions.LINES[:15])
 ledger.header["lost"] = {13: 3}
 ledger.line(kind="NEW", note="x" * 200 + " \x1b[31m\n")

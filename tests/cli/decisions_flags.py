@@ -27,7 +27,8 @@ def read(policy, rule, patcher=CLONE, parents=(BASE,), on_patcher=None, on_inner
 
 
 def faults(*lines, first=1):
-    """(name, text) of each fault in these lines. All faults must be of the last line."""
+    """Returns (name, text) for each fault that is found in these lines. Asserts that all faults are in the last
+    line."""
     _decisions.clean(lines, first).save("x.mst")
     done = memstow("decisions", "x.mst", "--check", "--json", status=None)
     found = json.loads(done.stdout)["faults"]

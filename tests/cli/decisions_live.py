@@ -1,5 +1,5 @@
-"""The decisions of a program with models are the same from the running process, from its file afterwards, and from a
-snapshot. They name the outcome for each model, and pass the check."""
+"""memstow reads the same decisions of a program with models from the running process, from a snapshot, and from the
+ledger after the program's end. The decisions name the outcome for each model, and pass the check."""
 import json
 
 from support import ROOT, MEMSTOW, compile, memstow, start

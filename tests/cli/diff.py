@@ -5,7 +5,7 @@ from support import memstow
 
 
 def ledger(paths, **header):
-    """paths: {path: (bytes, blocks)}, in the order of the paths' ids."""
+    """Makes a ledger. `paths` is {path: (bytes, blocks)}. The paths get their ids in this order."""
     made = Ledger(**header)
     for path, live in paths.items():
         made.count(made.site(made.module(path)), alloc=live)
@@ -114,7 +114,7 @@ Ledger().save("nothing.mst")
 document = json.loads(memstow("diff", "nothing.mst", "long.mst", "--by=model", "--json").stdout)
 assert [row["growth_bytes"] for row in document["rows"]] == [200, 100], document["rows"]
 
-# Models of one name from several files are told apart, in JSON by their origins.
+# Models that have the same name but come from several files are told apart. JSON has their origins for this.
 def two_files(*sizes, **header):
     made = Ledger(**header)
     stack = made.node([made.python("load", "/opt/nodes.py", 5)])

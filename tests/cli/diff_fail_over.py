@@ -1,4 +1,4 @@
-"""--fail-over: exit 1 when live memory grew by more than a limit, with one line that says which."""
+"""With --fail-over, the exit code is 1 if live memory grew by more than a limit. One line says which limit."""
 from _ledger import Ledger
 from support import memstow
 

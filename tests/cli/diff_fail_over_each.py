@@ -1,4 +1,5 @@
-"""--fail-over=owner:… and site:…: limits for each owner and each call site, independent of the total."""
+"""--fail-over=owner:… sets a limit for each owner, and --fail-over=site:… sets one for each call site. These limits do
+not depend on the total."""
 import json
 from _ledger import MIB, Ledger
 from support import memstow

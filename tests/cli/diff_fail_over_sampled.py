@@ -1,5 +1,5 @@
-"""site:… with sampled stacks: growth below its error passes the limit, also if a damaged file makes the error
-enormous."""
+"""--fail-over=site:… with sampled stacks. Growth that is smaller than its error passes the limit, even if a damaged
+file makes the error enormous."""
 from _ledger import Ledger
 from support import memstow
 

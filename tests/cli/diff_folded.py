@@ -1,5 +1,6 @@
-"""diff --folded: one line a stack with its bytes in A and in B, in the form that flamegraph.pl reads. No two lines have
-the same stack; the columns add up to all; small stacks are merged, and a line says so."""
+"""diff --folded writes one line for each stack, with the stack's bytes in A and in B, in the form that flamegraph.pl
+reads. No two lines have the same stack. Each column adds up to the bytes of its whole file. Small stacks are merged,
+and a line says so."""
 import subprocess
 import _hostile
 from _ledger import Ledger
@@ -7,7 +8,7 @@ from support import MEMSTOW, memstow, report
 
 
 def folded(a, b, *options, status=0):
-    """{stack: (before, after)}, and the lines on standard error."""
+    """Runs `memstow diff --folded`. Returns {stack: (bytes in a, bytes in b)}, and the lines on standard error."""
     done = subprocess.run([MEMSTOW, "diff", a, b, "--folded", *options], capture_output=True)
     assert done.returncode == status, done
     found = {}
@@ -20,7 +21,7 @@ def folded(a, b, *options, status=0):
 
 
 def ledger(sizes, **header):
-    """sizes: {(model, names of frames, outermost first): bytes}."""
+    """Makes a ledger. `sizes` is {(model, *names): bytes}. The names are those of the frames, outermost first."""
     made = Ledger(**header)
     lib = made.module("/opt/libx.so")
     models = {}
@@ -49,7 +50,8 @@ OWNED = {f"{UNET};{at('main', 'grows')}": (100, 300), f"(untagged);{at('main', '
 assert folded("a.mst", "b.mst", "--by=model") == (OWNED, ""), folded("a.mst", "b.mst", "--by=model")
 assert set(folded("a.mst", "b.mst", "--by=node")[0]) == {f"(untagged);{stack}" for stack in PLAIN}
 
-# --top: the stacks that changed most; the others are one line. The exit status is that of the limit.
+# With --top, only the stacks that changed most have lines of their own. One more line has the sum of all other stacks.
+# The exit status is 1 because the growth is over the limit of --fail-over.
 found, said = folded("a.mst", "b.mst", "--top=2", "--fail-over=100", status=1)
 assert found == {at("main", "grows"): (100, 300), at("main", "new"): (0, 40), "(4 more)": (109, 79)}, found
 assert '4 call stacks are not shown by themselves: "(4 more)" has 188 B\n' in said and "over the limit of 100" in said
@@ -74,7 +76,7 @@ assert folded("mixed_a.mst", "mixed_b.mst", "--python")[0] == both, folded("mixe
 assert folded("mixed_a.mst", "mixed_b.mst", "--python", "--by=model")[0] == {
     f"{UNET};{at('main', 'f')}": (100, 400), "(untagged);(no Python)": (23, 33)}
 
-# --peak compares peaks. --by=run refuses two processes: no run is in both.
+# --peak compares peaks. --by=run refuses files of two processes, because no run is in both.
 ledger({("", "f"): 100}, total_peak=800, host_peak=800, picture=(800, 700, 2 * 10**9)).save("peak.mst")
 assert folded("peak.mst", "peak.mst", "--peak")[0] == {at("f"): (700, 700)}
 other = ledger({("", "f"): 100}, pid=77, run_id=b"x" * 16)
@@ -89,7 +91,7 @@ none.count(none.site(), alloc=(70, 1))
 none.save("none.mst")
 assert folded("none.mst", "b.mst")[0].pop("libx.so") == (0, 9)
 
-# Many small stacks on both sides: no more lines than a picture can show.
+# Each side has 20,000 small stacks. They are merged, so that a picture can show all lines.
 def many(first):
     made = Ledger()
     outer = made.node([made.python("main", "/a.py", 1)])

@@ -22,7 +22,8 @@ def pprof(*arguments):
 
 
 def samples(raw):
-    """{(functions, innermost first, whether of the base): (objects, bytes)} from the output of -raw."""
+    """Reads the output of -raw. Returns {(functions, of_base): (objects, bytes)}. The functions are a tuple, innermost
+    first. of_base says whether the sample belongs to the base."""
     text, _, rest = raw.partition("\nLocations\n")
     locations = {}
     for row in rest.partition("Mappings\n")[0].splitlines():
@@ -70,7 +71,7 @@ assert found == {((*SHOP,), True): (-3, -3000), ((*SHOP,), False): (4, 4000), ((
                  (("py:load",), False): (80, 800), (("py:gone",), True): (-7, -70), (("py:new",), False): (4, 40),
                  (("py:same",), True): (-9, -90), (("py:same",), False): (9, 90)}, found
 
-# The figures are those of pprof's own difference of two reports. Percentages are of the base.
+# The figures are equal to those that pprof computes from two reports (-diff_base). Percentages relate to the base.
 write("a.pb.gz", "report", "a.mst", "--pprof")
 write("b.pb.gz", "report", "b.mst", "--pprof")
 rows = lambda text: sorted(row.strip() for row in text.splitlines() if re.match(r"\s+-?[\d.]+\w* ", row))

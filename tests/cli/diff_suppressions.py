@@ -8,7 +8,7 @@ KNOWN = pathlib.Path("known.txt")
 for name, cache, other in (("a", 1, 1), ("b", 4, 2)):
     ledger = Ledger()
     unet, node = ledger.owner(1, "UNET", "wan"), ledger.owner(2, "KSampler")
-    # The other build has the code elsewhere: it is matched by names, not by lines.
+    # In ledger b the functions are on other lines. diff must match them nevertheless, because it compares names.
     frames = [ledger.python(function, "/app/train.py", (10 if name == "a" else 20) + i) for i,
               function in enumerate(("fill", "work"))]
     for frame, tag, size in ((0, dict(model=unet), cache * MIB), (1, dict(node=node), other * MIB)):

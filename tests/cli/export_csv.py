@@ -1,5 +1,5 @@
-"""--csv: one line a site as in RFC 4180, the largest first, with the figures of --json. No name breaks a line or
-becomes a formula in a spreadsheet."""
+"""--csv writes one line for each site in the format of RFC 4180, the largest site first. The figures are those of
+--json. No name breaks a line or becomes a formula in a spreadsheet."""
 import csv, io, subprocess
 import _hostile
 from _ledger import Ledger

@@ -1,6 +1,7 @@
 # needs: deb:libdevel-nytprof-perl
-"""--folded of report and diff, read by flamegraph.pl: each frame has its bytes, the whole is the sum of the lines. What
-grew is red, what shrank is blue. No name breaks the picture, runs a script, or is taken for a figure."""
+"""flamegraph.pl reads the --folded output of report and diff. Each frame has its bytes, and the whole is the sum of the
+lines. What grew is red, and what shrank is blue. No name breaks the picture, runs a script, or is taken for a
+figure."""
 import collections, subprocess
 
 import _hostile

@@ -1,7 +1,7 @@
 # needs: cc deb:valgrind
-"""--massif: snapshots that valgrind's ms_print reads, of live memory and of the peak, with the places that allocate and
-their callers. Several snapshots of a process are a curve (for a series see leaks/series). The bytes of each place are
-the sum of the places below it. Names from a file never break a line."""
+"""--massif writes snapshots for valgrind's ms_print: one of live memory, and one of the peak. They have the places that
+allocate, and the callers of these places. Several snapshots of a process make a curve (for a series see leaks/series).
+The bytes of each place are the sum of the places below it. Names from a file never break a line."""
 import re, shutil, subprocess
 import _hostile
 from _ledger import Ledger
@@ -13,8 +13,8 @@ if not shutil.which("ms_print"):
 
 
 def massif(*arguments):
-    """(snapshots, the output of ms_print, standard error). A snapshot is (ms, bytes, kind, tree); a tree is (bytes,
-    text, [trees])."""
+    """Returns (snapshots, the output of ms_print, standard error). A snapshot is (ms, bytes, kind, tree). A tree is
+    (bytes, text, [trees])."""
     done = subprocess.run([MEMSTOW, "report", "--massif", *arguments], capture_output=True, check=True)
     text = done.stdout.decode()
     with open("massif.out", "wb") as file:
@@ -51,7 +51,8 @@ def read_tree(lines, at, depth):
 
 ROOT = "(heap allocation functions) malloc/new/new[], --alloc-fns, etc."
 
-# ---- a real program: the innermost function first; live memory, and the peak if it is known
+# ---- a real program: its stacks begin with the innermost function; there is a snapshot of live memory, and also one of
+# ---- the peak if the peak is known
 
 path, offsets = program()
 made = ledger(path, offsets, total_peak=6000, host_peak=6000, picture=(6000, 5900, 2 * 10**9))
@@ -76,7 +77,7 @@ assert massif("x.mst", "--python")[0][-1][3] == (4000, ROOT, [load(600), (3400, 
 found, _, _ = massif("x.mst", "--match=load", "--by=site")
 assert found[-1][3] == (600, ROOT, [load(600)]), found
 
-# ---- the curve comes from the history, with at most a hundred of its points; snapshots with call stacks are in between
+# ---- the curve has at most a hundred points of the history; the snapshots with call stacks come in between
 
 for i in range(4000):
     made.point(10**9 + i * 500_000, 1 + (100 * i if i < 1000 else i))
@@ -88,7 +89,7 @@ assert (499, 99901) in [one[:2] for one in found] and max(one[1] for one in foun
 assert not said and f"Number of snapshots: {len(found)}" in shown, shown
 assert len(massif("history.mst", "--match=load")[0]) == 3
 
-# ---- small branches are merged, by text and not by address; the depth is limited
+# ---- frames with the same text are one branch; small branches are merged; the depth is limited
 
 tree = Ledger()
 lib = tree.module("/opt/libx.so")

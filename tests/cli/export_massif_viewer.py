@@ -1,6 +1,6 @@
 # needs: deb:massif-visualizer
-"""--massif, read by massif-visualizer, without a screen: the viewer loads every file, and finds its snapshots and its
-peak. If a file is damaged, the viewer names the line that it cannot read, and does not load the file."""
+"""massif-visualizer, run without a screen, loads every file of --massif, and finds its snapshots and its peak. If a
+file is damaged, the viewer names the line that it cannot read, and does not load the file."""
 import os, pathlib, re, shutil, subprocess
 
 import _hostile
@@ -15,7 +15,8 @@ QUIET = {"HOME": str(HERE / "home"), "XDG_RUNTIME_DIR": str(HERE / "home"), "PAT
 
 
 def shown(file):
-    """(snapshots, number of the peak's snapshot, its bytes as text), or the line that it cannot read."""
+    """Opens the file in massif-visualizer. Returns (snapshots, number of the peak's snapshot, bytes of the peak as
+    text), or the line that the viewer cannot read."""
     said = pathlib.Path(f"{file}.log")
     with said.open("wb") as log:
         viewer = start("massif-visualizer", file, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=QUIET)
@@ -32,7 +33,8 @@ def shown(file):
 
 
 def massif(*arguments):
-    """The file, and what must be shown of it: the peak is the largest snapshot with call stacks."""
+    """Writes a massif file. Returns its name, and what the viewer must find in it: (snapshots, number of the peak's
+    snapshot, bytes of the peak). The peak is the largest snapshot with call stacks."""
     file = f"{arguments[0]}.out"
     text = memstow("report", *arguments, "--massif").stdout
     pathlib.Path(file).write_text(text)

@@ -1,7 +1,8 @@
 # needs: cc pip:perfetto==0.59.1 pip:protobuf==7.36.2
-"""--perfetto: a trace of Perfetto's published schema, read with the classes of Perfetto's own package. It has counters
-of memory, owners and devices; slices for runs, nodes and models, which never overlap on a track; triggers, decisions
-and marks. Several snapshots of a process become one trace. Names from a file never break it."""
+"""--perfetto writes a trace in Perfetto's published schema. The test reads the trace with Perfetto's own package. The
+trace has counters of memory, owners and devices. It has slices for runs, nodes and models, which never overlap on a
+track. It also has triggers, decisions and marks. Several snapshots of a process become one trace. Names from a file
+never break the trace."""
 import collections, os, pty, subprocess, sys
 
 import _hostile
@@ -111,7 +112,7 @@ assert trace.instants["program/decisions"] == [(3 * S, "stow model:UNET (a.st)",
 marks = {name: (at, notes) for at, name, notes in trace.instants["program/marks"]}
 assert marks == {"memstow begins": (1 * S, {}), "peak": (9 * S, {"bytes": 5000}), "exited": (9 * S, {})}, marks
 
-# A killed program ends with the last event that is known of it.
+# The trace of a killed program ends with the last event that is known of the program.
 made(end=0).save("killed.mst")
 killed = Trace("killed.mst")
 assert [one[:3] for one in killed.slices["program/runs"]] == [one[:3] for one in runs], killed.slices
@@ -147,7 +148,7 @@ assert marks == [(2 * S, "UNET (a.st) came", {"owner": 1}), (3 * S, "run run 4",
                  (4 * S, "out of memory", {"bytes": 777, "device": 3}),
                  (5 * S, "run run 4 ended", {"owner": 5, "detail": "failed"})], marks
 
-# CUDA devices: a counter for each, of a program over the simulated driver, a test double.
+# Each CUDA device has a counter. The program runs over a simulated driver, a test double.
 _devices.record("devices.mst")
 curves = {one["device"]: one for one in report("devices.mst")["history"]["devices"]}
 trace = Trace("devices.mst")
@@ -164,7 +165,7 @@ assert sum(path.startswith("program/owners/") for path in trace.counters) == 1
 assert trace.said == "memstow: 3 owners that hold least have no counter (--top=N: N have one)\n", trace.said
 assert Trace("x.mst", "--top=3").said == "memstow: 1 owner that holds least has no counter (--top=N: N have one)\n"
 
-# Several snapshots: the counters of all of them, and each slice once.
+# The trace of several snapshots has the counters of all snapshots, but each slice only once.
 made(end=5, live=400).save("early.mst")
 trace = Trace("early.mst", "x.mst")
 assert [one for one in trace.counters["program/live bytes"] if one[1] not in (0, 5000)] == [(5 * S, 400), (9 * S, 700)]

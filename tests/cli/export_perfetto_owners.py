@@ -1,6 +1,6 @@
 # needs: deb:valgrind
-"""--perfetto of a file with eight times as many owners, and as many marks of owners, takes less than twice as many
-instructions, also in a hostile file. callgrind counts them, so a busy machine gives the same numbers."""
+"""With eight times as many owners, but the same number of marks of owners, --perfetto takes less than twice as many
+instructions, also for a hostile file. callgrind counts the instructions, so a busy machine gives the same numbers."""
 import pathlib, re, subprocess
 
 from _ledger import Ledger

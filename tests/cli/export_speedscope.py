@@ -1,7 +1,7 @@
-"""--speedscope: a file for speedscope. Each measure is a sampled profile with the stacks of --folded. A line says what
-is merged, and the weights always add up to all. Names from a file never break it. The check of the form is our own,
-after https://www.speedscope.app/file-format-schema.json. The test html/speedscope_reads uses the schema itself, and
-speedscope."""
+"""--speedscope writes a file for speedscope. Each measure is a sampled profile with the stacks of --folded. A line on
+standard error says what is merged, and the weights always add up to the whole. Names from a ledger never break the
+file. check() checks the file as https://www.speedscope.app/file-format-schema.json demands. The test
+html/speedscope_reads uses the schema itself, and speedscope."""
 import json, subprocess
 import _hostile
 from _ledger import Ledger
@@ -32,7 +32,8 @@ def check(document):
 
 
 def scope(file, *options):
-    """{name of a profile: {stack of names, outermost first: weight}}, the document, and standard error."""
+    """Runs `memstow report --speedscope`. Returns {name of a profile: {stack: weight}}, the document, and standard
+    error. A stack is a tuple of names, outermost first."""
     done = subprocess.run([MEMSTOW, "report", file, "--speedscope", *options], capture_output=True, check=True)
     document = json.loads(done.stdout.decode()) # strictly: all of it must be UTF-8
     check(document)
@@ -72,7 +73,7 @@ active = lambda *options: scope("x.mst", *options)[1]["activeProfileIndex"]
 assert (active(), active("--peak"), active("--churn")) == (0, 1, 3)
 assert scope("x.mst", "--match=load")[0]["live bytes"] == {("py:load",): 600}
 
-# ---- the same stacks as in --folded for all options, merged in the same way
+# ---- for all options, the stacks are the same as in --folded, and are merged in the same way
 
 tree = Ledger()
 lib = tree.module("/opt/libx.so")
@@ -98,7 +99,7 @@ for options in ((), ("--min=0",), ("--min=70",), ("--by=model",), ("--by=node", 
                if "functions are not named" not in row), (options, said, done.stderr)
     assert sum(found["live blocks"].values()) == (2 if "--match=small" in options else 6), options
 
-# Empty profiles are left out, except one that was asked for.
+# A profile without bytes is left out, unless the options choose its measure. Without options, this is live bytes.
 gone = Ledger()
 gone.count(gone.site(stack=gone.node([gone.python("f", "/a.py", 1)])), alloc=(30, 3), free=(30, 3))
 gone.save("gone.mst")

@@ -41,8 +41,7 @@ def shell(command, folder, status=0, **more):
                        status=status)
 
 
-# The commands of the text, in order. The baseline that they write is the same as the one in the repository and the one
-# on the page.
+# Runs the commands of the text in order. They write the baseline that is in the repository and on the page.
 folder = checkout("text")
 for command in plain:
     shell(command, folder)

@@ -1,5 +1,5 @@
-"""memstow leaks on ledgers with known sites: its findings, owners and exceptions, in text and in JSON; several files;
-exit codes; damaged and hostile files."""
+"""Tests memstow leaks on ledgers with known sites. The test covers findings, owners and exceptions, as text and as
+JSON. It also covers several files, exit codes, and damaged and hostile files."""
 import json, struct
 
 import _ledger
@@ -151,7 +151,7 @@ for path, content in (("cut.mst", open("x.mst", "rb").read()[:9000]), ("text.mst
     done = memstow("leaks", path, status=3)
     assert done.stderr.startswith(f"memstow: {path}: ") and not done.stdout, done
 
-# ---- garbage that Python has not collected: runs that ended after the last collection are not judged
+# ---- runs that ended after Python's last garbage collection are not judged, because Python may still free their memory
 
 ledger = program()
 ledger.line(kind="COLLECTED", by="python")
@@ -161,7 +161,7 @@ ledger.save("garbage.mst")
 document = leaks("garbage.mst", status=1)
 assert document["runs"]["uncollected"] == 20 and not document["leaks"], document["runs"]
 assert "gc.collect()" in memstow("leaks", "garbage.mst", status=1).stdout
-# No run is counted twice: judged runs (0) and left-out runs add up to all runs. The advice is not to look again,
+# No run is counted twice: judged runs (0) and left-out runs add up to all runs. The text does not advise to look again,
 # because the program has ended.
 for count, young in ((40, 36), (3, 1), (1, 0)):
     ledger = Runs(count)

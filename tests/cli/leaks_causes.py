@@ -87,13 +87,15 @@ assert "model WAN21 (a.st)\n" in text and "model WAN21 (b.st)\n" in text, "their
 assert max(map(len,
                text.split("\n"))) <= 80 and text.count("node A node with a name that is long (node 17)\n") == 2, text
 
-# ---- the native frames below one line of Python change: its call stacks are one site if they follow one another
+# ---- the native frames below one line of Python change: the line's call stacks count as one site if the runs that use
+# ---- them follow one another
 
 CHANGE = 9
 
 
 def changing(*stacks):
-    """The findings if runs use these stacks of one line: (first run, run after the last, allocated, left)."""
+    """Returns the findings if the runs use these stacks of one line. Each stack is (first run, run after the last,
+    allocated, left)."""
     ledger = Runs()
     for number, (first, end, allocated, left) in enumerate(stacks):
         stack = ledger.line_at("sample", 10, [0x1000 + 16 * number])
@@ -150,7 +152,7 @@ assert "\n3 leaks found\n" in text, text
 assert text.index("held by memo.kept['/opt/b']") < text.index("node Node b (node 1)"), text
 assert "and 1 more owner\n" in text, text
 
-# ---- the trace names the holder of a retired owner: two owners that one place holds are one cause
+# ---- the trace names the holder of a retired owner: if one place holds two owners, they are one cause
 
 ledger = Runs()
 for name in ("UNET", "CLIP"):
@@ -173,7 +175,7 @@ held = next(number for number, line in enumerate(lines) if "held by memo.kept[" 
 assert "1 leak found" in lines and held < next(
     number for number, line in enumerate(lines) if "model UNET (UNET.st)" in line or "model CLIP" in line), text
 
-# ---- two places hold what a model left: both are named, the one that holds more first
+# ---- two places hold what a model left: both are named, first the place that holds more
 
 ledger = Runs()
 gone, module = ledger.owner(MODEL, "UNET", "unet.st", retired=1), ledger.module("/opt/weights", bias=1 << 24)
@@ -222,8 +224,8 @@ def pack_place(name):
 
 
 def beside_growth(growing, of_owner, of_site=None):
-    """The number of findings, and whether one of them is the retired model. growing: places that hold memory that
-    grows. of_owner: the places of the model's line. of_site: the place that holds half of what the model left."""
+    """Returns the number of findings, and whether the retired model is one of them. growing: places that hold memory
+    that grows. of_owner: the places of the model's line. of_site: the place that holds half of what the model left."""
     ledger = Runs()
     gone, weights = ledger.owner(MODEL, "UNET", "unet.st", retired=1), ledger.module("/opt/weights", bias=1 << 24)
     ledger.ends(gone, 2 * 10**9)

@@ -1,7 +1,7 @@
 # needs: deb:prometheus
 """The files of examples/fleet. Prometheus's own tool accepts the configuration and the rules. Each alert is tested: it
-fires for its fault, and not for a harmless case that looks similar. Of memstow's figures, rules and dashboard use only
-those that memstow metrics writes."""
+fires for its fault, and not for a harmless case that looks similar. The rules and the dashboard name no figure of
+memstow that `memstow metrics` does not write."""
 import json, re, shutil
 
 import support

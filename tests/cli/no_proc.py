@@ -1,4 +1,4 @@
-"""Without /proc nothing can be said about processes: the commands say so with exit status 3, and `run` works."""
+"""Without /proc, nothing can be said about processes. The commands say so and exit with 3, but `run` works."""
 import pathlib, shlex, subprocess
 
 import support

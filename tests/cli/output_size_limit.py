@@ -6,7 +6,7 @@ from support import HERE, MEMSTOW, features, start
 
 
 def limited(*words, status=3, bytes=1000, ignored=False, **more):
-    """Runs the command under the limit, and returns what it said."""
+    """Runs memstow with a limit of `bytes` for the size of each file. Returns what it wrote to standard error."""
     def limit():
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN if ignored else signal.SIG_DFL)
         resource.setrlimit(resource.RLIMIT_FSIZE, (bytes, bytes))

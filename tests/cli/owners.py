@@ -1,4 +1,4 @@
-"""memstow owners: all owners with their policies and memory. Adopted memory counts for the new owner."""
+"""memstow owners lists all owners with their policies and memory. Adopted memory counts for the new owner."""
 import json
 
 from _ledger import Ledger, MIB, simple
@@ -77,7 +77,7 @@ by_model = memstow("report", "files.mst", "--by=model").stdout
 for origin in ("a.safetensors", "b.safetensors"):
     assert f"  1.0 MiB of UNET ({origin}): stowed, in files\n" in by_model, by_model
 
-# A circle of adoptions, as in a damaged file, and owners that do not exist.
+# The ledger has a circle of adoptions, and names owners that do not exist. A damaged file may be like this.
 ledger = Ledger()
 module = ledger.module("/opt/program")
 first = ledger.owner(1, "first", adopted_by=2)

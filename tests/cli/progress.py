@@ -1,8 +1,8 @@
 # needs: stacks
 # timeout: 300
-"""Commands that take longer than a second show what they do: on standard error, if that is a terminal, and nowhere
-else. Commands that read files are slowed down from outside: they are stopped most of the time. Requests to a process
-wait, because that process is stopped."""
+"""A command that takes longer than a second shows on standard error what it does, but only if standard error is a
+terminal. The test slows down commands that read files: it keeps them stopped most of the time. Requests to a process
+wait, because the test has stopped the process."""
 import os, pathlib, pty, re, signal, subprocess, threading, time
 
 import _terminal
@@ -58,7 +58,7 @@ def slow_down(command, is_enough):
 
 
 def is_quiet(words, statuses):
-    """Checks that the same command shows no progress on a pipe, although it takes longer than a second."""
+    """Checks that a command shows no progress on a pipe, although the command takes longer than a second."""
     begin = time.monotonic()
     command = support.start(*STOPPED, MEMSTOW, *words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     slow_down(command, lambda: time.monotonic() - begin > 1.5)

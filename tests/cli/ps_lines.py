@@ -1,4 +1,5 @@
-"""ps: a terminal gets lines of 80 columns, a pipe whole names. A figure of less than 1 MiB is shown as "< 1 MiB"."""
+"""On a terminal, ps prints lines of 80 columns. Into a pipe, it prints whole names. A figure of less than 1 MiB is
+shown as "< 1 MiB"."""
 import os, pty
 from _terminal import need
 from support import MEMSTOW, memstow, start, wait_for

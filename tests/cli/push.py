@@ -1,10 +1,10 @@
 # needs: deb:protobuf-compiler deb:openssl deb:libcurl4 pip:protobuf==7.36.2
 # timeout: 600
 """`memstow push` sends what the report has, by the published protocols of Pyroscope and Parca, to a recorder (a test
-double; the servers themselves are in no package registry that the tests use). What was allocated adds up from profile
-to profile, also over a time in which the server was down; meanwhile no profile is taken. A server that refuses, hangs
-or is not there costs one message and status 3. With --every, a server that goes down later is asked again. The test
-counts as skipped if the machine lacks what a part of it needs: then all other parts have passed."""
+double; the servers themselves are in no package registry that the tests use). While the server is down, no profile is
+taken, but the profiles together still have all allocated bytes. A server that refuses, hangs or is not there costs one
+message and status 3. With --every, a server that goes down later is asked again. The test counts as skipped if the
+machine lacks what a part of it needs: then all other parts have passed."""
 import os, pathlib, shutil, signal, socket, ssl, subprocess, threading
 
 from _push import Recorder, basic
@@ -92,7 +92,7 @@ else:
     assert [profile.labels["pid"] for profile in recorder.profiles] == pids, (pids, apart.stdout)
     assert {profile.path for profile in recorder.profiles} == {"/below/push.v1.PusherService/Push"}
 
-# --- --every: what was allocated adds up, also over a time in which the server was down
+# --- --every: the profiles together have all allocated bytes, even if the server was down for a time
 recorder.profiles.clear()
 before = allocated()
 with open("repeated.txt", "w") as said:
@@ -193,7 +193,7 @@ else:
     assert push("--to=pyroscope", secure.url, pid, "--cacert=cert.pem", status=3) == \
         f"memstow: {secure.url}: status 403\n"
 
-# --- the process becomes a program that is not tracked: the command ends, but not after the first failure
+# --- if the process becomes a program that is not tracked, memstow push ends after five failures in a row
 recorder.answer = 200, "{}"
 leaving = start(MEMSTOW, "run", "--quiet", "-o", "y.mst", "--exec", "--", PYTHON, "-c",
                 "import os; input(); os.execve('/bin/sleep', ['sleep', '600'], {})", stdin=subprocess.PIPE, text=True,

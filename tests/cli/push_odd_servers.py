@@ -1,6 +1,6 @@
-"""`memstow push` to servers that do not behave (test doubles): an answer without an end, a reset connection, and a
-refusal that comes before the request was read. Each costs one message, which says what happened. No message speaks of a
-time limit."""
+"""Tests `memstow push` with servers that misbehave (test doubles). They send an answer without an end, reset the
+connection, or refuse a request before they have read it. Each case costs one message, which says what happened and does
+not speak of a time limit."""
 import socket, struct, subprocess, threading
 
 from support import MEMSTOW, memstow, start

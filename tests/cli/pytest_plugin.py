@@ -1,5 +1,5 @@
 # needs: pip:pytest==8.3.4
-"""The pytest plugin: limits for each test under memstow. Without --memstow it does nothing. With --memstow, it is an
+"""The pytest plugin checks the limits of each test. Without --memstow the plugin does nothing. With --memstow, it is an
 error if memstow is missing, or if a selected test has a limit that makes no sense."""
 import os, pathlib, re
 import support

@@ -1,6 +1,6 @@
 # needs: cc stacks
-"""The largest blocks: blocks of one site and size are one row. The row names the first function outside of the
-allocator."""
+"""The table of the largest blocks has one row for all blocks of the same site and size. The row names the first
+function outside of the allocator."""
 import re
 from support import HERE, compile, memstow, track
 

@@ -70,7 +70,7 @@ for columns in (100, 120):
 assert curve("x.mst", "en_US.utf8") == lines and curve("x.mst", "de_DE.ISO-8859-1") == plain
 assert not re.search("Over time", text("x.mst", "C", "--match=nothing"))
 
-# Devices have curves of their own, up to their last points; one that never held anything has none.
+# Each device has a curve of its own, up to its last point. A device that never held anything has no curve.
 for second, live in ((0, 8), (16, 32), (48, 0)):
     ledger.device_point(S + second * S, live * MIB, 0, 64 * MIB)
 ledger.save("device.mst")

@@ -38,7 +38,7 @@ assert document["sites"][1]["stack"] == [
 assert document["lost"]["blocks"] == 7 and len(document["lost"]["reasons"]) == 1
 assert document["modules"][0]["live_bytes"] == 6596
 
-# Models of one name from several files are told apart wherever a place in memory has a model.
+# Models that have the same name but come from several files are told apart in each part of the JSON that names a model.
 MODEL, NODE = 1, 2
 ledger = Ledger()
 for number, file in enumerate(("a.st", "b.st"), 1):

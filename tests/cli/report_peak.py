@@ -38,7 +38,7 @@ assert column("  at 30.0 MiB") == ('The column "at 30.0 MiB" shows the ledger at
                                    'from the peak, which was 1.0 s after the start and 34.0 MiB higher.',
                                    [["14.8", "MiB"], ["15.2", "MiB"]]), column("MiB")
 
-# A program that grows: live memory at its end is the peak, or nearly.
+# If a program grows until its end, its live memory at the end is the peak, or close to the peak.
 ledger(live=62 * MIB, peak=64 * MIB, picture=10 * MIB)
 assert column("      at peak") == ('The column "at peak" shows what was live at the end: no picture of the ledger '
                                    'is nearer to the peak. The difference is 2.0 MiB.',
@@ -80,8 +80,8 @@ assert done.stderr == ("memstow: x.mst: nothing is live, and no picture of its p
                        "nothing\n"), done
 assert report("x.mst")["peak"] is None
 
-# The report points to --peak if most of the peak was freed before an orderly end. It does not if the memory leaked, if
-# the program was still growing, or if it was killed.
+# The report points to --peak if most of the peak was freed before an orderly end. It does not do so if the memory
+# leaked, or if the program was killed or was still growing.
 HINT = "\n  next       memstow report --peak x.mst: most of the peak was freed before\n             the end\n"
 for live, picture, state, said in ((3, 64, 2, True), (3, 64, 1, False), (3, 64, 3, False), (40, 64, 2, False),
                                    (64, 0, 2, False)):

@@ -27,7 +27,7 @@ for state, ended, words, key in ((EXITED, (0, 0), "exited", "exited"),
 simple(flags=FORK_CHILD, parent_pid=99, inherited=2048).save("x.mst")
 assert "forked     from process 99, with 2.0 KiB live" in memstow("report", "x.mst").stdout
 
-# A real process: `run` waits for it and writes its end into the ledger, whether or not the library has written it.
+# `run` waits for a real process, and writes into the ledger how the process ended, even if the library could not.
 program = support.compile("""
 #include <signal.h>
 #include <stdlib.h>
@@ -67,7 +67,7 @@ assert report("x.mst")["process"]["state"] == "raw_exit"
 memstow("run", "--quiet", "-o", "x.mst", "--", "true")
 process = report("x.mst")["process"]
 assert (process["state"], process["exit_status"]) in (("exited", 0), ("abrupt_exit", 0)), process
-# If the parent is not memstow, the ledger says no more than the library could note.
+# If the parent is not memstow, the ledger has only what the library itself could note of the end.
 memstow("run", "--quiet", "-o", "x.mst", "--", "sh", "-c", f"{program} 3; exit 7", status=7)
 [child] = support.HERE.glob("x.mst.*")
 assert (memstow("report", child).stdout.startswith("leaves (pid ")

@@ -1,4 +1,5 @@
-"""A stopped process does not answer: a request with --timeout ends soon after that time, and changes nothing."""
+"""A stopped process does not answer a request. With --timeout, the request ends soon after the time limit, and changes
+nothing."""
 import os, pathlib, signal, time
 
 from support import MEMSTOW, PYTHON, memstow, start, wait_for

@@ -1,4 +1,5 @@
-"""run checks the command first: 127 if it does not exist, 126 if it cannot be run, a line if it cannot be tracked."""
+"""run checks the command first. The exit code is 127 if the command does not exist, and 126 if it cannot be run. If it
+cannot be tracked, one line says so."""
 import os, pathlib
 from support import memstow
 

@@ -63,8 +63,8 @@ for option, there, wanted in (((), None, None), ((), "123", "123"), (("--stack-m
     env = dict(line.split("=", 1) for line in done.stdout.split("\n") if "=" in line)
     assert env.get("MEMSTOW_STACK_MEMORY") == wanted, (option, there, env.get("MEMSTOW_STACK_MEMORY"))
 
-# Values that the command would refuse reach the library through the environment: they count as not set, and the report
-# says so.
+# If values that the command would refuse reach the library through the environment, they count as not set, and the
+# report says so.
 for pressure, idle, wanted in (("lots", "300", ["MEMSTOW_PRESSURE"]), ("150%", "", ["MEMSTOW_PRESSURE"]),
                                ("4G", "-4", ["MEMSTOW_IDLE"]), ("psi:x", "abc", ["MEMSTOW_PRESSURE", "MEMSTOW_IDLE"]),
                                ("90%,kept", "300", []), ("", "", [])):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""memstow run --exec becomes the program: its process, its signals, its exit status. There is a ledger and no summary.
-Wrong options are refused before that."""
+"""memstow run --exec becomes the program. So its process id, its signals and its exit status are those of the program.
+A ledger is written, but no summary. Wrong options are refused before the program starts."""
 import json, pathlib, signal, subprocess
 
 import support

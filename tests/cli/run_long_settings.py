@@ -1,5 +1,5 @@
-"""Long settings are taken whole, up to what the kernel allows: a list for --follow, and the template of the ledger's
-path in the environment. If the path is too long, no ledger is written, rather than one with a shortened name."""
+"""Two settings may be as long as the kernel allows: the list for --follow, and the template of the ledger's path in the
+environment. If the path is too long, no ledger is written. A ledger never gets a shortened name."""
 import os, pathlib, shutil, subprocess
 from support import HERE, LIBRARY, MEMSTOW, memstow, report
 
@@ -50,8 +50,8 @@ for over in (1, 2, 3, 1000, 100_000):
 refused = subprocess.run([MEMSTOW, "run", "-o", "/" * PATH_MOST + "x.mst", "true"], capture_output=True, text=True)
 assert refused.returncode == 2 and "the name is too long" in refused.stderr, refused
 
-# A ledger's name is refused if it leaves no bytes for the suffixes of the children's ledgers: those ledgers would be
-# lost without a word.
+# A ledger's name is refused if it leaves no bytes for the suffixes of the children's ledgers. Otherwise the children's
+# ledgers would be lost without a message.
 NAME_MOST = 255 - len(".4194304.x99999")
 tree = ["sh", "-c", "(exec sh -c 'exec sh -c :'); exec sh -c 'exec sh -c :'"]
 name = "n" * NAME_MOST

@@ -1,5 +1,5 @@
-"""run starts nothing if its output file would replace a foreign file: exit 2, one message, nothing changed. The library
-refuses the same files by itself."""
+"""run starts nothing if its output file would replace a foreign file. It writes one message, changes nothing, and exits
+with 2. The library refuses the same files by itself."""
 import os, pathlib
 
 from _ledger import simple

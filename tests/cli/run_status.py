@@ -1,4 +1,4 @@
-"""The status line leaves the program's output whole, also incomplete lines, and is cut to the terminal's width."""
+"""The status line is cut to the terminal's width. It leaves the program's output whole, even incomplete lines."""
 import re
 import _terminal
 from support import MEMSTOW, PYTHON

@@ -1,5 +1,5 @@
-"""The summary: figures of one scope that add up, the program that holds the most, and a next command that can be
-typed."""
+"""The figures of the summary add up. If there are several processes, the summary names the process that holds most. It
+ends with a command that can be typed next."""
 import os, pathlib, re, subprocess
 from support import HERE, MEMSTOW, PYTHON, memstow, report
 

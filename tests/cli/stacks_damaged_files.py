@@ -1,5 +1,6 @@
 # needs: cc
-"""Damaged or hostile symbol files cost their own names only: there is a report, and the command ends well."""
+"""If a symbol file is damaged or hostile, only the names from this file are lost. The report is still written, and the
+command does not fail."""
 import random
 from _stacks import ledger, program
 from support import memstow, report

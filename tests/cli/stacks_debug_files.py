@@ -1,6 +1,6 @@
 # needs: cc
-"""Debug information in a separate file is found by build id below /usr/lib/debug, and by the name in .gnu_debuglink,
-beside the program or below /usr/lib/debug. A file of another build is not used."""
+"""A separate file with debug information is found in two ways. One is the build id, below /usr/lib/debug. The other is
+the name in .gnu_debuglink, beside the program or below /usr/lib/debug. A file of another build is not used."""
 import json, os, pathlib, shutil, subprocess
 from _stacks import build_id, ledger, line, program
 from support import MEMSTOW, run, skip
@@ -20,7 +20,8 @@ DEBUG = f"/usr/lib/debug/.build-id/{identity[:2]}/{identity[2:]}.debug"
 
 
 def stack(prepare="true"):
-    """The functions and lines of a report after a shell command, with nothing else below /usr/lib/debug."""
+    """Empties /usr/lib/debug in a mount namespace, runs a shell command there, and then makes a report. Returns
+    (function, line) for each frame."""
     script = f'mount -t tmpfs none /usr/lib/debug; {prepare}; exec "$@"'
     done = subprocess.run(["unshare", "--mount", "--map-root-user", "sh", "-ec", script, "sh", MEMSTOW, "report",
                            "x.mst", "--json"], capture_output=True, text=True)

@@ -5,7 +5,8 @@ from support import memstow
 
 
 def ledger(bias, order, live, **header):
-    """Three stacks, their ids in the given order; live: {name: (bytes, blocks)}."""
+    """A ledger with three stacks, which get their ids in the order of the names in `order`. `live` is
+    {name: (bytes, blocks)}. A `bias` other than 0 moves the addresses of the module, and changes other ids."""
     made = Ledger(**header)
     made.string("something else first" if bias else "x")
     module = made.module("[program]", bias=bias)

@@ -1,6 +1,6 @@
-"""--folded: one line a stack, outermost first; Python is marked; no name breaks a line. On request, owners are
-outermost frames, or only Python is shown. Stacks too small to be seen are merged, and a line says so. The lines always
-add up to the whole."""
+"""--folded writes one line for each stack, with the outermost frame first. Python's frames are marked, and no name
+breaks a line. Options make owners the outermost frames, or leave out native frames. Stacks that are too small to be
+seen are merged, and a line says so. The lines always add up to the whole."""
 import pathlib, random, re
 from _ledger import Ledger
 from support import memstow
@@ -56,7 +56,7 @@ def folded(file, *options):
     return stacks, told(done)
 
 
-# ---- owners, Python only, and file names that every package has
+# ---- lines by owner, --python, and files that have the same name in every package (__init__.py)
 
 MODEL, NODE, RUN, CUSTOM = 1, 2, 3, 4
 made = Ledger()
@@ -113,7 +113,7 @@ assert folded("tree.mst",
 assert folded("tree.mst", "--min=2000")[0] == {"(1 smaller)": 1224}
 assert len(folded("tree.mst", "--min=0")[0]) == 6 == len(folded("tree.mst")[0])
 
-# ---- many small stacks, and deep ones: by default no more than a flame graph can show
+# ---- by default there is no more output than a flame graph can show, even for many small stacks or for deep ones
 
 many = Ledger()
 outer = many.node([many.python("main", "/a.py", 1)])

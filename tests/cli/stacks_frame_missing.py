@@ -1,4 +1,5 @@
-"""A call stack may name a frame that the file does not have: there is no message, and no foreign memory is read."""
+"""A call stack may name a frame that the file does not have. In this case there is no message, and no foreign memory is
+read."""
 from _ledger import Ledger
 from support import memstow, report
 

@@ -1,6 +1,6 @@
 # needs: cc deb:golang-go deb:protobuf-compiler
-"""--pprof: a profile that pprof can read, with four values a stack, mappings with build ids, labels, and inlined
-functions."""
+"""--pprof writes a profile that pprof can read. The profile has four values for each stack, mappings with build ids,
+labels, and inlined functions."""
 import re, shutil, subprocess
 from _ledger import Ledger
 from _pprof import decode
@@ -38,7 +38,8 @@ def text(message, name, strings=strings):
 
 
 def stacks_of(document):
-    """{functions, innermost first, and labels: bytes in use}. Each location is written once."""
+    """Returns {key: bytes in use}. A key is a tuple of function names, innermost first, and then labels. Asserts that
+    the document has no location twice."""
     strings = document["string_table"]
     names = {number(one, "id"): text(one, "name", strings) for one in document["function"]}
     locations = {number(one, "id"): [names[number(row, "function_id")] for row in one["line"]]

@@ -1,5 +1,5 @@
-"""A ledger of samples: sites are estimates with errors, in every form. Totals are exact. The report shows the
-difference between a total and the sum of the estimates."""
+"""If a ledger has samples, every form of the report has estimates of sites, with their errors. Totals are exact. The
+report shows the difference between a total and the sum of the estimates."""
 import gzip, json, math, re, subprocess
 from _ledger import MIB, Ledger
 from support import MEMSTOW, memstow, report
@@ -116,8 +116,8 @@ packed = subprocess.run([MEMSTOW, "report", "a.mst", "--pprof"], capture_output=
 assert "± 1.6 MiB. The exact sum is 1.1 MiB lower." in gzip.decompress(packed).decode(errors="replace") # its comment
 assert f"program+0x1000;program+0x2000 {hot['live_bytes']}\n" in memstow("report", "a.mst", "--folded").stdout
 
-# By owner, a report is exact. Growth is compared with the errors of both sides; the remainder is a row; limits use
-# totals.
+# In diff by site, growth has a standard error, and the remainder is a row of its own. Limits use the exact total. By
+# model, rows are exact.
 diff = memstow("diff", "a.mst", "b.mst", "--by=site").stdout
 assert diff.split("\n", 3)[3] == """\
     grew by     blocks   live in B  call stack, innermost first

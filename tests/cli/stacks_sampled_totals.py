@@ -1,7 +1,7 @@
 # needs: cc stacks deb:libjemalloc2
-"""Sampling changes no total. A program that does the same each time has the same sums in every mode: also by thread,
-while it runs, in a snapshot, in its children, and over another allocator. MEMSTOW_STACKS is read correctly if it was
-set by hand."""
+"""Sampling changes no total. A program that does the same each time has the same sums in every mode. This is also true
+of the sums of each thread, of a running program, of a snapshot, of children, and with another allocator. MEMSTOW_STACKS
+is read correctly if it was set by hand."""
 import os, pathlib
 from support import MEMSTOW, compile, features, memstow, report, start, track, wait_for
 

@@ -1,6 +1,6 @@
 # needs: cc
-"""Frames get their lines and their functions, also inlined ones. The debug information may be in any of its usual
-places, but must be of the same build."""
+"""The report names the functions and lines of frames, and also inlined functions. The debug information may be in any
+of its usual places, but must be of the same build."""
 import os, pathlib, shutil
 from _ledger import Ledger
 from _stacks import BIAS, build_id, ledger, line, program
@@ -14,7 +14,7 @@ NAMES = [("shop::Shelf<long>::fill", None, None), ("main", None, None)]
 
 
 def stack(**options):
-    """The stack of a ledger of the program as (function, file, line), and the lines on standard error."""
+    """Writes a ledger of the program with one stack. Returns (function, file, line) for each frame of the stack."""
     ledger(path, offsets, **options).save("x.mst")
     frames = report("x.mst")["sites"][0]["stack"]
     assert all(frame["kind"] == "native" and frame["module"] == str(path) for frame in frames), frames
@@ -31,7 +31,8 @@ assert stack(bias=0) == FULL
 assert stack(identity=bytes(20)) == [(None, None, None)] * 2
 assert said() == f"memstow: {path} is not the build that the process ran: its functions are not named\n", said()
 
-# The program loses its debug information, and then also its symbol table. Then names are missing, without a message.
+# The program loses its debug information, so lines are missing. Then it loses its symbol table, so names are missing,
+# too. There is no message in either case.
 whole, identity = path.with_name("whole"), build_id(path)
 shutil.copy(path, whole)
 run("strip", "--strip-debug", path)
@@ -58,7 +59,8 @@ path.rename("gone")
 assert stack(identity=b"") == [(None, None, None)] * 2
 assert said() == f"memstow: {path} cannot be opened: its functions are not named\n", said()
 
-# Other manglings, from the symbol table alone; and an interrupted frame, whose address is not a return address.
+# Names in other manglings are read from the symbol table alone. Most frames here are interrupted ones, whose addresses
+# are not return addresses.
 path = compile("""\
 int legacy(int a) __asm__("_ZN5crate3run17h0123456789abcdefE");
 int v0(int a) __asm__("_RNvCs1234_5crate4walk");

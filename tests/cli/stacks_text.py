@@ -1,5 +1,5 @@
-"""Call stacks in text: the sites with their innermost frames, and the tree with its hottest path first. Python frames
-are marked."""
+"""The text of a report shows call stacks in two ways: as a list of sites with their innermost frames, and as a tree
+with its hottest path first. Python frames are marked."""
 from _ledger import MIB, Ledger
 from support import memstow
 
@@ -78,7 +78,7 @@ assert sections("--by=module", "--match=step").startswith('\nBy module, of call 
 
 
 def says(*options):
-    """Whether the column "at peak" is explained. It should be where it is shown, and only there."""
+    """Whether the report explains the column "at peak". It should explain the column only if it shows the column."""
     text = memstow("report", "x.mst", *options).stdout
     assert all(len(line) <= 80 for line in text.split("\n")), text
     return "\nThe column" in text

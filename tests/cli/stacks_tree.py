@@ -17,7 +17,7 @@ def hold(node, size):
     ledger.count(ledger.site(program, stack=node), alloc=(size, 1))
 
 
-# 26 imports of 2.2 % each. The leak is at the other end of the tree, behind branches of its own.
+# One part of the tree has 26 imports of 2.2 % each. The leak is far from them, at the end of a long chain of calls.
 main = call(1, name="main", file="/opt/main.py")
 imports = call(2, main, "import")
 for number in range(26):
@@ -45,7 +45,7 @@ whole = functions(tree("--top=1000"))
 assert whole.count("py leak app.py:30") == 2 and whole.count("py cache app.py:7") == 1, whole
 assert sum(line.startswith("py constant") for line in whole) == 26 and not any("more" in line for line in whole), whole
 
-# Few lines: nothing is left out while something smaller is shown.
+# If few lines are allowed, no branch is left out while a smaller branch is shown.
 few = functions(tree("--top=1"))
 assert few == ["py main main.py:1", "py import app.py:2", "… 26 more, one 2.2 % (--top=N shows more)",
                "py serve app.py:20", "py serve app.py:21", "py serve app.py:22", "py serve app.py:23",

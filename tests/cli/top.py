@@ -1,5 +1,6 @@
-"""memstow top in a terminal: its figures are those of `report --json`; sort, search, views, drilling, freezing, a
-snapshot, a stow that is asked for; resizing, stopping, interrupting; the end of the process."""
+"""Tests memstow top in a terminal. Its figures are those of `report --json`. The test also covers keys (for sorting,
+searching, views, drilling, freezing, a snapshot and a request to stow), the terminal (resizing, stopping and
+interrupting), and the end of the watched process."""
 import json, os, pathlib, re, subprocess, sys, time
 
 import _terminal
@@ -63,7 +64,7 @@ def rows(lines):
 
 
 def screen_is_right(lines):
-    """The total, and the rows by site in their order, are those of a report of the same moment."""
+    """Whether the total and the rows by site, in their order, are the same as in a report that is made now."""
     document = report(pid)
     totals, shown = document["totals"], rows(lines)
     live = re.search(r"live (\S+ \S+)", lines[1])
@@ -79,7 +80,7 @@ def screen_is_right(lines):
 top = Driven(MEMSTOW, "top", pid, columns=150, NO_COLOR=None)
 top.see(r"python\S* \(pid \d+\) by model, live bytes")
 
-# --- by model and node: names are harmless, policies are shown
+# --- by model and node: names cannot steer the terminal, and policies are shown
 top.see(r"24\.0 MiB .* UNET \(wan\.safetensors\)  \[stow\]$")
 top.see(r" 9\.0 MiB .* CLIP\?\[31m$")
 owners = {o["name"]: o for o in json.loads(memstow("owners", pid, "--json").stdout)["owners"]}
@@ -104,7 +105,7 @@ top.see(r"^ +40\.0 MiB .* py take_other +program\.py:7$")
 top.wait(screen_is_right, "the figures of the report after a change")
 assert re.search(r"live \+4\d\.\d MiB", top.screen.text()[2]), top.screen.text()
 
-# --- gains per second, and since the start; sorted by gain, the row that gained most comes first
+# --- top shows gains per second, or gains since its start. If it sorts by gain, the row that gained most comes first.
 top.press("sss")
 top.see(r"by site, live blocks")
 def most_blocks_first(lines):
@@ -220,7 +221,7 @@ top.see(r"^process \d+: gave back ")
 assert triggers().count("by memstow top") == 1, triggers()
 top.press("\x1b")
 
-# --- the terminal: resized, too small, stopped and continued
+# --- the terminal becomes smaller, then too small, and then large again
 top.resize(20, 80)
 top.wait(lambda lines: len(lines) == 20 and "q quit" in lines[19] or "Enter into" in lines[19], "the smaller screen")
 top.resize(8, 40)

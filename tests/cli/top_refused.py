@@ -1,4 +1,4 @@
-"""memstow top where it cannot show anything: one message, and the exit code."""
+"""If memstow top cannot show anything, it prints one message, and its exit code says so."""
 import os, signal, subprocess, sys
 
 import _terminal
@@ -50,7 +50,8 @@ def watched(file):
     return process, top
 
 
-# A process is killed while top shows it: its last figures stay. When the terminal is gone, top ends.
+# If a process is killed while top shows it, top still shows its last figures. If the terminal goes away (SIGHUP), top
+# ends.
 process, top = watched("x.mst")
 process.kill()
 process.wait()

@@ -43,8 +43,8 @@ def nap(seconds, kind="Nap"):
 
 
 def close(comfy, again_after=None):
-    """Sends Ctrl-C while a workflow runs; with `again_after`, once more this many seconds after the server has stopped.
-    Returns the exit status."""
+    """Sends SIGINT while a workflow runs. If `again_after` is given, sends SIGINT once more, this many seconds after
+    the server has stopped. Returns the exit status."""
     support.wait_for(lambda: "naps" in comfy.log(), 60, "the workflow")
     pid = comfy.pid()
     os.kill(pid, signal.SIGINT)

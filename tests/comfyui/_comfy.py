@@ -50,7 +50,7 @@ def need_real(*names):
 
 
 def install_other_pack(folder, what):
-    """Installs a pack: a folder, or texts of its files by name."""
+    """Installs a pack. `what` is a folder with the pack, or a dictionary: the name of each file → its text."""
     if not isinstance(what, dict):
         return os.symlink(what, folder)
     folder.mkdir()
@@ -60,7 +60,7 @@ def install_other_pack(folder, what):
 
 class Comfy:
     """A running ComfyUI. under: "double", "memstow" or None. packs: other packs by name, see install_other_pack. quick:
-    it starts by _quick_main.py, so a search for holders does not see what only modules of ComfyUI refer to."""
+    _quick_main.py starts ComfyUI; a search for holders then misses objects to which only ComfyUI's modules refer."""
 
     def __init__(self, under="double", env=None, arguments=(), ffn=8192, pack=True, name="comfyui", before=(),
                  options=(), preexec_fn=None, packs=None, quick=True):
@@ -118,7 +118,8 @@ class Comfy:
                                 "the workflow")
 
     def run(self, workflow, status="success", extra=None, seconds=240):
-        """Runs a workflow. Returns its history after the pack has handled the end of the run."""
+        """Runs a workflow, and waits until the pack, if it is there, has handled the end of the run. Returns the
+        workflow's entry in ComfyUI's history."""
         done = self.wait(self.queue(workflow, extra), seconds)
         assert done["status"]["status_str"] == status, str(done["status"])[:3000]
         self.settle(done)
@@ -139,7 +140,7 @@ class Comfy:
         return done["outputs"][node]["digest"][0]
 
     def free(self, **flags):
-        """Posts what the buttons post. Returns when the worker thread has done what they ask for."""
+        """Posts flags to /free, as ComfyUI's buttons do. Returns when the worker thread has done what the flags say."""
         assert self.status_of("/free", json.dumps(flags).encode()) == 200
         self.settled()
 
@@ -244,7 +245,7 @@ def checkpoint(workflow):
 
 
 def mixed(seed=1, unet_policy="free", clip_policy="keep", vae_policy=None):
-    """A UNET, a CLIP and a VAE, each with a loader of its own, and each with a policy or without."""
+    """A workflow with a UNET, a CLIP and a VAE. Each has a loader of its own, and may have a policy."""
     clip, vae, model = ("clip", "vae", "unet")
     workflow = {"unet": unet(),
                 "clip": {"class_type": "CLIPLoader",
@@ -265,8 +266,8 @@ def mixed(seed=1, unet_policy="free", clip_policy="keep", vae_policy=None):
 
 
 def held(is_held, seed):
-    """mixed(), whose UNET is to be freed, with one more node: it keeps this UNET if `is_held`, and otherwise lets go of
-    the UNETs that were kept."""
+    """Returns the workflow of mixed() with the policy free for the UNET, and with one more node. If `is_held`, this
+    node keeps the UNET. Otherwise it lets go of all UNETs that were kept."""
     workflow = mixed(seed, unet_policy="free")
     inputs = {"latent": link("sample"), "seed": seed, **({"model": link("unet_policy")} if is_held else {})}
     workflow["hold"] = {"class_type": "Hold" if is_held else "LetGo", "inputs": inputs}

@@ -1,6 +1,6 @@
-"""The pack in a container: it starts ComfyUI again, under memstow. The image needs no registry: it is empty but for an
-entry point in its Containerfile, and has this machine's system and ComfyUI as volumes. The engine's own limits on
-system calls and capabilities hold."""
+"""The pack in a container: it starts ComfyUI again, under memstow. The image is built without a registry, because it
+contains only an entry point. The container has this machine's system and ComfyUI as volumes. The engine's own limits on
+system calls and capabilities apply."""
 import json, os, pathlib, shlex, sys
 
 import support
@@ -32,8 +32,9 @@ def status_of(pid):
 
 
 def check_container(*engine):
-    """engine: the words that begin each command of the engine. The engine's own `restart` starts ComfyUI under memstow
-    once more; SIGINT closes it in order. Skips the test if the engine can build no image or run no container here."""
+    """Checks that the pack starts ComfyUI again, under memstow, in a container of this engine. If the engine restarts
+    the container, ComfyUI runs under memstow again. SIGINT closes ComfyUI in order. engine: the words with which each
+    command of the engine begins. Skips the test if the engine can build no image or run no container here."""
     data = support.HERE / "data"
     for name in ("custom_nodes", "models", "input", "output", "user"):
         (data / name).mkdir(parents=True)
@@ -61,7 +62,7 @@ def check_starts(engine, limits, data, web):
     volumes = [word for place in sorted(places) for word in ("-v", f"{place}:{place}:ro")]
 
     def first(_pid=None):
-        """The pid of the container's process 1, as it is outside."""
+        """The pid that the container's process 1 has outside of the container."""
         return int(support.run(*engine, "inspect", "--format", "{{.State.Pid}}", NAME).stdout)
 
     comfy = Direct("container", [*engine, "run", "--name", NAME, *limits, *volumes, "-v", f"{web}:{web}:ro", "-v",

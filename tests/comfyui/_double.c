@@ -141,7 +141,7 @@ int64_t memstow_shares(struct memstow_share *out, uint32_t room, uint32_t size) 
     return found;
 }
 
-/* The peak of an interval. The double returns the bytes that are live now. */
+/* The library returns the peak of a period. The double returns the bytes that are live now instead. */
 int64_t memstow_peak(uint32_t anew) {
     int64_t live = 0;
     (void)anew;

@@ -1,8 +1,8 @@
 """Runs ComfyUI's main.py (argument 1: its folder) many times. Each run is a whole ComfyUI in a fork of this process,
 which has already imported the modules that take long to import.
 
-In: lines on standard input, each the path of a log. Out: for each, a line with the pid of the process that writes this
-log."""
+In: lines on standard input, each with the path of a log. Out: for each path, a line with the pid of the process that
+writes this log."""
 import os, runpy, signal, sys
 
 import torchvision_operators

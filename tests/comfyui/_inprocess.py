@@ -7,8 +7,8 @@ import support
 
 
 def load(freeze=True):
-    """freeze: garbage collections leave out the objects that exist after loading; otherwise each collection takes a
-    quarter of a second. A search for holders does not see these objects."""
+    """freeze: garbage collections skip the objects that exist after loading, because a collection of all objects takes
+    a quarter of a second. A search for the holders of a model does not see the skipped objects."""
     import _quick # it imports PyTorch
     sys.argv[1:] = []
     sys.path.insert(0, str(support.COMFYUI))
@@ -19,7 +19,8 @@ def load(freeze=True):
     (web / "index.html").write_text("<html></html>")
     args.cpu, args.front_end_root = True, str(web)
     args.base_directory = str(support.HERE)
-    # Like main.py, this imports ComfyUI's utils before nodes.py puts a folder with another utils into sys.path.
+    # Like main.py, this imports ComfyUI's package utils first. Later nodes.py puts a folder that has another package
+    # utils into sys.path.
     import utils.extra_config # noqa: F401
     import execution, nodes, server # noqa: F401
     loop = asyncio.new_event_loop()
@@ -79,7 +80,7 @@ def under_memstow(file):
 
 
 def under_double(file):
-    """Runs the test again with the double in the process, unless it is there."""
+    """Runs the test again with the double of memstow preloaded, unless the double is in this process already."""
     import _double
     if "libdouble" in os.environ.get("LD_PRELOAD", ""):
         return

@@ -103,7 +103,7 @@ class Loops(Comfy):
             assert self.get("/memstow/trigger", {"wait": True, "reason": "the test waits"})
 
     def post(self, **body):
-        """The status and the answer (or its text) of a request for a loop."""
+        """Requests a loop. Returns the status and the answer. The answer of a failed request is a text."""
         return self.request("POST", "/memstow/loops", body)
 
     def request(self, method, path, body=None):

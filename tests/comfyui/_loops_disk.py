@@ -1,6 +1,6 @@
-"""A loop whose state lies in files takes no memory for the state, whatever its size: neither during a put nor between
-iterations. The test compares this loop with the same loop with a tiny state, in the same ComfyUI. Afterwards no files
-are left."""
+"""A loop whose state lies in files takes no memory for the state, however large the state is, neither during a put nor
+between iterations. The test runs a loop with a large state and the same loop with a tiny state in one ComfyUI, and
+compares their memory. Afterwards no files are left."""
 import os, pathlib, shutil
 
 import support
@@ -80,7 +80,7 @@ def measure(comfy, size, folder):
 
 
 def held_on_disk(pid, folder):
-    """The process has nameless files open in the folder. Returns their bytes on the disk."""
+    """Returns the bytes on the disk of all files that the process has open in the folder. The files have no names."""
     sizes = {}
     for entry in pathlib.Path(f"/proc/{pid}/fd").iterdir():
         try:
@@ -93,8 +93,8 @@ def held_on_disk(pid, folder):
 
 
 def run(size, beyond):
-    """Runs the loop with a state of this many bytes. `beyond`: how many bytes of memory it may take beyond those of a
-    loop with a tiny state."""
+    """Runs the loop with a state of `size` bytes. Asserts that this loop takes less than `beyond` bytes of memory more
+    than a loop with a tiny state."""
     folder = support.HERE / "stowed"
     folder.mkdir()
     if shutil.disk_usage(folder).free < 4 * size:

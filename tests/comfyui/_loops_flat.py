@@ -1,13 +1,13 @@
 """The memory of a loop that carries a latent of a megabyte, a number and a text, with one of ComfyUI's node caches.
 
-Measuring begins after at least 20 iterations. In each of the next two hundreds of iterations, live memory grows by less
-than 1 MB. The resident set grows by less than 1 MB, too, without the memory that the allocator retains (the report says
-how much that is). The ledger file is counted by itself, and also grows by less than 1 MB: the program has two peaks
-early, so that both pictures of the peak in the file are filled before. A view of the latent takes a megabyte as long as
-a node or the node cache has the view, which may be long. So views do not count, and at most one of them is there at the
-end. An iteration may free its memory late, so the least of four readings counts. The first two readings do not count,
-because the first readings themselves take memory. If measuring begins at iteration 20, the list of the last 32 run
-reports (4 KiB each) still grows.
+Measuring begins after at least 20 iterations. Then come two spans of a hundred iterations. In each span, live memory
+grows by less than 1 MB. The resident set also grows by less than 1 MB, if one leaves out the memory that the allocator
+retains. (The report says how much the allocator retains.) The ledger file is counted by itself, and also grows by less
+than 1 MB. The program has two peaks early, so that both pictures of the peak in the file are filled before measuring
+begins. A view of the latent takes a megabyte as long as a node or the node cache has the view, which may be long. So
+views do not count, and at most one of them is there at the end. An iteration may free its memory late, so the least of
+four readings counts. The first two readings do not count, because the first readings themselves take memory. If
+measuring begins at iteration 20, the list of the last 32 run reports (4 KiB each) still grows.
 
 While the loop runs, the report names its values by loop and id. memstow leaks finds nothing. The values are gone when
 the loop is forgotten."""
@@ -97,7 +97,8 @@ def run(*cache, first=20, resident=all):
         owners = {owner["name"]: owner for owner in report["owners"]}
         assert {"state:flat/latent", "state:flat/number", "state:flat/text"} <= set(owners), sorted(owners)
         assert owners["state:flat/latent"]["live_bytes"] >= MB, owners["state:flat/latent"]
-        # Asks seldom: on a slow machine there would be thousands of requests, and the test does not measure requests.
+        # Asks only every two seconds. Otherwise there would be thousands of requests on a slow machine, and the test is
+        # not to measure requests.
         support.wait_for(lambda: time.sleep(2) or comfy.loop(name, False)["state"] != "running", 1500, "its end")
         found = comfy.loop(name)
         assert found["state"] == "done" and found["committed"] == iterations, found

@@ -81,7 +81,7 @@ def result(comfy, count):
 
 def killed(name, kills, seed):
     """Kills a loop this many times, at random moments, and starts ComfyUI again. Returns the last ComfyUI, and how many
-    iterations were done until then."""
+    iterations were committed just before the last kill."""
     chance, done, comfy = random.Random(seed), 0, Loops(name=name)
     forks = Forks(comfy)
     for _turn in range(kills):

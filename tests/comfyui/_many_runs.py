@@ -7,7 +7,8 @@ need_real("trigger_begin", "trigger_end", "trace", "decisions")
 
 
 def workflow(seed):
-    """The text stays the same, and no picture is decoded: the test is about neither."""
+    """The mixed workflow, but with the same text in each run and without decoding a picture, because the test is about
+    neither."""
     found = mixed(seed)
     found["text"]["inputs"]["text"] = "a text"
     del found["image"], found["image_digest"]
@@ -22,7 +23,8 @@ def runs(comfy, seeds):
 
 
 def held(comfy):
-    """Live bytes of the ledger; RSS; memstow's own part of RSS; the freed part of RSS that glibc keeps."""
+    """Returns four figures in bytes: the live bytes of the ledger, RSS, memstow's own part of RSS, and the freed memory
+    in RSS that glibc keeps."""
     support.memstow("snapshot", comfy.pid(), "-o", "now.mst")
     report = support.report("now.mst", "--top=1")
     parts = report["residency"]
@@ -35,9 +37,9 @@ def folded(comfy):
 
 
 def warm_up(comfy, least):
-    """Makes at least this many runs, in which libraries fill their caches. Goes on until memstow gives ids of earlier
-    runs' call sites to later runs, which it begins to do after 32,768 call sites of runs. One run of this workflow
-    makes some 1,500 of them (65 KB), so about twenty runs are needed."""
+    """Makes at least this many runs, in which libraries fill their caches. Goes on until memstow gives the ids of
+    earlier runs' call sites to later runs. It does so when there are 32,768 call sites of runs. One run of this
+    workflow makes some 1,500 call sites (65 KB), so about twenty runs are needed."""
     runs(comfy, range(1))
     before, count = folded(comfy), 1
     while count < least or folded(comfy) == before:

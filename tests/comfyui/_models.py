@@ -40,7 +40,7 @@ def make(folder, ffn):
     }
     safetensors.torch.save_file({**{f"model.diffusion_model.{k}": v for k, v in unet.items()},
                                  **{f"vae.{k}": v for k, v in vae.items()}}, folder / "checkpoints/tiny.safetensors")
-    # ComfyUI looks at a few keys of the VAE and the text encoder, and makes the rest itself.
+    # ComfyUI looks at a few keys of the VAE and the text encoder. It makes the other weights itself.
     safetensors.torch.save_file(vae, folder / "vae/tiny.safetensors")
     safetensors.torch.save_file({"text_model.encoder.layers.0.mlp.fc1.weight": torch.zeros(3072, 768)},
                                 folder / "text_encoders/tiny.safetensors")

@@ -1,4 +1,5 @@
-"""Starts ComfyUI directly by its main.py. As on users' machines, one folder has a Python and a ComfyUI of its own."""
+"""Starts ComfyUI directly by its main.py. As on users' machines, a folder may have its own Python and its own
+ComfyUI."""
 import os, pathlib, shutil, sys, sysconfig
 
 import support
@@ -6,8 +7,8 @@ from _comfy import AGAIN, HERE
 
 
 def make_python(folder):
-    """A Python that brings its own folder, as embedded and conda's Pythons do: a copy of the interpreter, which finds
-    its library beside itself, and the packages of the tests' Python."""
+    """Makes a Python that brings its own folder, as embedded Pythons and conda's do. The folder has a copy of the
+    interpreter, which finds its library beside itself. It also has the packages of the tests' Python."""
     name = f"python{sys.version_info[0]}.{sys.version_info[1]}"
     (folder / "bin").mkdir(parents=True)
     shutil.copy(os.path.realpath(sys.executable), folder / "bin" / name)

@@ -16,9 +16,9 @@ class AtFirstUse(types.ModuleType):
 
 
 def prepare():
-    """Call it before ComfyUI is imported. A third of the processor time of a start is saved: torchvision is loaded
-    without torch._dynamo, and scipy's modules are loaded when they are used first. Two packages seem not to be
-    installed: alembic, without which ComfyUI has no database, and trio."""
+    """Saves a third of the processor time of a start. Call it before ComfyUI is imported. Then torchvision is loaded
+    without torch._dynamo, and some of scipy's modules are loaded only at their first use. The packages alembic and trio
+    look as if they were not installed; without alembic, ComfyUI has no database."""
     torchvision_operators.ensure()
     torchvision_operators.import_without_dynamo()
     sys.modules["alembic"] = sys.modules["trio"] = None

@@ -67,8 +67,8 @@ def rows(browser):
 
 
 def in_row(browser, model, script, *arguments):
-    """Runs a script once, with the row of a model as `row`. It waits for the row: the tab shows a model a while after
-    the model's run."""
+    """Runs a script once, with the row of a model as `row`. First waits for the row, because the tab shows a model only
+    a while after the model's run."""
     support.wait_for(lambda: browser.js(f"""
         const row = [...document.querySelectorAll('.memstow-models > li')].find(
             (row) => row.querySelector('strong').textContent.startsWith(arguments[0]));
@@ -130,7 +130,7 @@ def drag_edge(browser, width):
 
 
 def faults_of_layout(browser):
-    """What reaches out of the tab to the right, and texts and controls that overlap."""
+    """Lists what reaches out of the tab to the right, and which texts and controls overlap."""
     return browser.js("""
         const tab = document.querySelector('.memstow'), edge = tab.getBoundingClientRect().right + 0.5, boxes = [];
         const walk = document.createTreeWalker(tab, NodeFilter.SHOW_TEXT);

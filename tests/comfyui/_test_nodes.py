@@ -23,7 +23,7 @@ class Any(str):
 
 
 def node(outputs, is_output=False, **inputs):
-    """Makes a node class of a function, with these inputs and outputs."""
+    """Makes a node class with these inputs and outputs from a function."""
     def make(function):
         return type(function.__name__, (), {
             "RETURN_TYPES": outputs, "FUNCTION": "run", "CATEGORY": "test", "OUTPUT_NODE": is_output,

@@ -26,7 +26,8 @@ STOW = 2
 
 
 def answer(ticket):
-    """Waits until the listening thread has queued the request, and does what the worker does between two runs."""
+    """Waits until the listening thread has queued the request. Then does what the worker does between two runs. Returns
+    the answer to the request."""
     support.wait_for(lambda: not runs.tickets.empty(), 20, "the request")
     queue.queue.get_flags()
     return double.memstow_double_answer(ctypes.c_uint64(ticket))

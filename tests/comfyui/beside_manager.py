@@ -57,7 +57,7 @@ with Comfy("memstow", packs=_manager.PACK) as comfy:
     assert comfy.digest(done) == digest
     assert ids(comfy) == there and not comfy.lines("LOST"), comfy.lines("LOST")
 
-    # no policy was set: the buttons work as in ComfyUI itself
+    # No model has a policy now, so the buttons do what they do without the pack.
     comfy.run(mixed(2, None, None))
     comfy.run(mixed(2, None, None), extra={"memstow": "free"})
     comfy.run(mixed(3, None, None))

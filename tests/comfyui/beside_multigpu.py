@@ -4,7 +4,7 @@
 """The real ComfyUI-MultiGPU beside the pack, under memstow, in two versions. 2.5.0 sets its flag on the models that its
 loaders return. 2.5.10 sets it on all models that are loaded when one of its loaders runs. A flagged model is freed,
 also behind a LoRA. A model that is to be kept survives both buttons and MultiGPU's own clean-up. The trace says whose
-flag counted. COMFYUI_MULTIGPU=DIR:DIR… takes other versions, by hand."""
+flag counted. To test other versions by hand, set COMFYUI_MULTIGPU=DIR:DIR…"""
 import os, pathlib
 
 import support

@@ -39,7 +39,7 @@ def selective(comfy):
     assert {"clip", "clip_policy", "vae"} <= cached(done) and "words" not in cached(done), cached(done)
     assert {t: o["id"] for t,
             o in comfy.owners().items() if t != "MODEL"} == {t: i for t, i in ids.items() if t != "MODEL"}
-    # a node calls unload_all_models() in the middle of a run
+    # A node calls unload_all_models() in the middle of a run. The CLIP, which is to be kept, stays loaded.
     workflow = mixed(4, "stow", "keep")
     workflow["unload"] = {"class_type": "UnloadAll", "inputs": {"latent": link("sample"), "seed": 1}}
     workflow["image"]["inputs"]["samples"] = link("unload")
@@ -62,8 +62,8 @@ def all_of_it(comfy):
 
 def deferred(comfy):
     comfy.run({"unet": unet(), **sample("unet", 1), "ask": {"class_type": "AskCleanup", "inputs": {}}})
-    # The workflow before set the CLIP to be kept, so the pack still has it. But no model is to be stowed or freed now,
-    # so the cleanup unloads the CLIP, as in ComfyUI without the pack.
+    # An earlier workflow gave the CLIP the policy keep, so the pack still has the CLIP. But no model is to be stowed or
+    # freed now, so the cleanup unloads the CLIP, as ComfyUI does without the pack.
     support.wait_for(lambda: set(comfy.owners()) == {"CLIP"}, 15, "the cleanup")
     assert not comfy.owners()["CLIP"]["is_loaded"] and not comfy.lines("LOST"), comfy.lines("LOST")
     assert "full cleanup: a node asks" in comfy.log()

@@ -2,10 +2,10 @@
 # needs: comfyui
 # timeout: 900
 # long
-"""The buttons in a real ComfyUI under memstow do four steps in this order: unload, reset, collect, empty. They do no
-others, under each combination of flags and with any policies. If every model is explicitly kept, ComfyUI's own
-functions do the steps, and yet no model is lost: the next run finds all of them and loads none. With
-MEMSTOW_FREE_BUTTON=all the buttons take kept models, too."""
+"""The buttons in a real ComfyUI under memstow do these steps, in this order: unload, reset, collect, empty. If the
+flags do not ask for unload or reset, this step is left out. The buttons do no other steps, whatever the flags and
+policies are. If every model is explicitly kept, ComfyUI's own functions do the steps, and yet no model is lost: the
+next run finds all of them and loads none. With MEMSTOW_FREE_BUTTON=all the buttons take kept models, too."""
 
 import support
 from _comfy import Comfy, around_pack, mixed, need_real

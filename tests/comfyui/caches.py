@@ -3,8 +3,8 @@
 # timeout: 300
 """The caches of ComfyUI's executor, in this process. An output that refers to a freed model, also through closures,
 conditioning or node objects, leaves every kind of cache, also the caches of subgraphs. Other outputs stay cached. A
-cache of an unknown class is not touched: the model is stowed instead, and report and trace say so. The policy of a
-cached node counts."""
+cache of an unknown class is not touched: the model is stowed instead of freed, and report and trace say so. The policy
+of a policy node counts also if the node is cached."""
 import _inprocess
 
 _inprocess.under_double(__file__)
@@ -100,7 +100,8 @@ for kind, arguments in ((execution.CacheType.CLASSIC, {}), (execution.CacheType.
         cached = queue.run(prompt(loader=loader), ENDS)
         assert {"plain", "kept", "end2"} <= cached and not cached & {"load", "policy", "wrapped", "cond"}, cached
         assert ran == ["x"] and models() == kept, (kind, loader, ran, models(), kept)
-        # keep → stow → keep: caches other than the classic one still have the policy node's output for the first keep
+        # The policy is changed from keep to stow and back. Each cache except the classic one then still has the policy
+        # node's output for the first keep. The model gets the policy keep with each cache.
         queue.run(prompt("keep", loader=loader), ENDS)
         owner = max(models(), key=lambda m: m[1])[1]
         queue.run(prompt("stow", loader=loader), ENDS)
@@ -142,7 +143,7 @@ read = [line for line in memstow.decisions()[0] if line["kind"] == "READ" and li
 assert read["instead"] == "stow" and read["policy"] == "free" and "ClockworkCache" in read["because"], read
 assert len(queue.executor.caches.outputs.cache) == 9
 
-# a model behind the words of a tokenizer is found, and the search takes no memory for these words
+# The search for a model goes through all words of a tokenizer, finds the model behind them, and takes little memory.
 import tracemalloc
 from memstow_pack import caches
 target, words = object(), {f"word {number}": number * 1000 for number in range(250_000)}

@@ -138,7 +138,7 @@ assert runs.registry.ruling(vae, vae.held).priority == 7
 
 # PromptExecutor's own outcome takes precedence over the outcome that the caller gives.
 assert not drive(workflow(last="Fail", seed=3), "ok") and ends()[-1] == "run 4 failed" and "MODEL" not in models()
-# inside of a run nothing is applied: the run goes on with its model
+# If a node calls run_ended() inside ComfyUI's run, no policy is applied then, and the run keeps its model.
 assert drive(workflow(last="Nest",
                       seed=4)) and answers[-1] is False and ends()[-1] == "run 5 ok" and "MODEL" not in models()
 

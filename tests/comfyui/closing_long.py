@@ -2,8 +2,8 @@
 # timeout: 600
 # long
 """When ComfyUI closes, the running workflow comes to its end, and the next one does not begin. A workflow that takes
-longer than ten seconds is interrupted. One that cannot be interrupted is left, and the process ends nevertheless, with
-status 1 and without an abort."""
+longer than ten seconds is interrupted. If a workflow cannot be interrupted, the process ends nevertheless, with status
+1 and without an abort."""
 import time
 
 from _comfy import Comfy

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # needs: comfyui cc
 # timeout: 300
-"""The run report shows for each model its memory on the host and on CUDA devices, in place and moved out: before, at
-most and after, as JSON, as text and in the log. The tab "Memory" gets the same, what each model has on each device, and
-what PyTorch's allocator keeps there. The test runs on the CPU, with a double of libmemstow that says what is on a
-device, and a double of torch.cuda. This was never tried on a GPU."""
+"""The run report shows the memory of each model on the host and on CUDA devices, both in place and moved out. It gives
+each figure before the run, at its highest and after the run. The report has these figures as JSON, as text and in the
+log. The tab "Memory" gets the same figures. It also gets what each model has on each device, and what PyTorch's
+allocator keeps there. The test runs on the CPU, with a double of libmemstow that says what is on a device, and a double
+of torch.cuda. This was never tried on a GPU."""
 import _inprocess
 
 _inprocess.under_double(__file__)
@@ -42,7 +43,8 @@ def trigger():
 
 
 def of_tab(name):
-    """What the tab gets of a model's device memory: in all, moved out, and on each device."""
+    """The figures of a model's device memory that the tab gets, in MiB: the total, the part that was moved out, and
+    what lies on each device."""
     [one] = [one for one in routes.owners(runs) if one["name"] == name]
     return one["cuda_bytes"] // MIB, one["device_stowed_bytes"] // MIB, [each // MIB for each in one["on_device_bytes"]]
 
@@ -89,8 +91,8 @@ gone = {**runs.last, "owners": [found["vae"]], "freed": [{**found["unet"], "afte
 assert "freed 1 (80 B and 20.0 MiB on CUDA devices)" in report.line(gone), report.line(gone)
 assert "on CUDA devices" in report.text(gone), report.text(gone)
 
-# The devices in the tab, by a double of torch.cuda. The driver says how much memory is free on each device, and PyTorch
-# how much it keeps there.
+# The tab's figures of devices, with a double of torch.cuda. The driver says how much memory is free on each device.
+# PyTorch says how much memory it keeps there.
 assert panel.devices() == [], "there is no GPU here"
 GIB = 1 << 30
 for name, answer in (("is_available", True), ("is_initialized", True), ("device_count", 2)):

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # needs: cc
 # timeout: 300
-"""Runs the example of ./quickstart three times: without memstow, with the test double, and under memstow if the library
-of this build has the functions. Models that were to be freed are gone, models that were to be kept are there, and all
-checksums match."""
+"""Runs the example of ./quickstart without memstow, with the test double, and, if the library of this build has
+triggers, under memstow. Models that were to be freed are gone, models that were to be kept are there, and all checksums
+match."""
 import re
 
 import support
@@ -14,7 +14,8 @@ EXAMPLE = support.ROOT / "examples/models.py"
 
 
 def numbers(text):
-    """model → (policy, before, in memory, stowed) in MiB; and RSS at the four moments."""
+    """Returns a dictionary and a list. The dictionary: model → (policy, MiB before, MiB in memory, MiB stowed). The
+    list: RSS in MiB at each of the moments that the example prints."""
     rows = re.findall(r"^(\w+) +(keep|stow|free) +(\d+) MiB +(\d+) MiB +(\d+) MiB$", text, re.M)
     return {name: (policy, *map(int, rest)) for name, policy,
             *rest in rows}, [int(n) for n in re.findall(r"RSS +(\d+) MiB", text)]

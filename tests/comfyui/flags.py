@@ -2,9 +2,9 @@
 # needs: comfyui cc
 # timeout: 300
 """Flags that other packs set on a model, with ComfyUI's own patchers, in this process. A flag is looked for on the
-patcher, on the object that it was cloned from, and on the inner model, in this order, whatever was set first. A policy
-takes precedence over all flags. The trace shows where a flag was set and where it was read. `memstow decisions --check`
-finds a flag that was set elsewhere."""
+patcher, then on the object that it was cloned from, then on the inner model. It does not matter which flag was set
+first. A policy takes precedence over all flags. The trace shows where a flag was set and where it was read. `memstow
+decisions --check` finds a flag that was set elsewhere."""
 import _inprocess
 
 _inprocess.under_memstow(__file__)
@@ -50,7 +50,7 @@ def faults(p):
 
 
 def family():
-    """Returns a model, two clones of it (as a LoRA makes them), and a clone of the second clone."""
+    """Returns a model's patcher, two clones of it (as a LoRA makes them), and a clone of the first clone."""
     base = patcher()
     clone, cousin = base.clone(), base.clone()
     return base, clone, cousin, clone.clone()
@@ -71,7 +71,7 @@ assert ruling(cousin).flag.members() == {"flag": FLAG, "on_patcher": True, "on_i
 registry.set(base.model, base, r.Setting("stow"))
 assert rule(grandchild)[:2] == ("stow", "parent") and ruling(grandchild).flag.source == id(base)
 
-# The order of the flags makes no difference to the models that have them.
+# The order in which flags and a policy are set makes no difference to the policies that the models get.
 def outcome(order):
     base, clone, cousin, grandchild = people = family()
     says = {"flag on the inner model": lambda: setattr(base.model, FLAG, True),

@@ -3,9 +3,9 @@
 # timeout: 300
 """In this process, a list keeps one more model each run, although the models are to be freed. The holder of each model
 is looked for once, and a run with a dozen models costs no more than a run with a few. Cached outputs are searched once,
-however many models there are. The log has the number of models, not a line for each. Text tells models apart by their
-files. Reports of runs are kept: a later trigger does not replace them. While the tab "Memory" reads figures of models,
-it holds none of them, so that a trigger meanwhile can free them."""
+however many models there are. The log has the number of models, not a line for each. Reports tell models of one name
+apart by their files. Reports of runs are kept: a later trigger does not replace them. While the tab "Memory" reads
+figures of models, it holds none of these models, so that a trigger meanwhile can free them."""
 import _inprocess
 
 _inprocess.under_double(__file__)
@@ -51,7 +51,8 @@ def reached_(root):
 
 
 def run(number):
-    """Makes a run. Returns how often it looked at all objects, and at how many cached outputs."""
+    """Makes a run. Returns how often the pack looked through all objects meanwhile, and how many cached outputs it
+    searched."""
     del asked[:], reached[:]
     queue.run({"load": {"class_type": "LoadOne", "inputs": {"name": str(number)}},
                "end": {"class_type": "End", "inputs": {"value": ["load", 0]}}}, ["end"])
@@ -69,7 +70,8 @@ assert all(line["place"] == "__main__.kept"
            and line["holders"][0].startswith("__main__.kept[") for line in lines), lines
 assert {line["pack"] for line in lines} == {"held_models.py"}, lines
 
-# an unknown holder is looked for again, ever more seldom; a known one after many runs
+# If no holder of a model is found, each next search comes after more runs than the one before. If a holder is found,
+# the next search comes only after many runs.
 identities = runs.registry.all()
 assert all(one.known.holders and one.due == held.AGAIN for one in runs.held.sought.values())
 kept_by_none = held.Held(runs.registry)
@@ -109,7 +111,8 @@ runs.trigger("request", "the test asks")
 assert runs.last["reason"] == "request"
 assert runs.reports[-1]["reason"] == "run_ended" and runs.reports[-1]["run"] == MODELS
 
-# --- while the tab reads the figures of all models, the last reference to one of these models goes
+# --- The last reference to a model goes while the tab reads the figures of all models. The model is freed then, because
+# the tab holds no reference to it.
 alone, real_figures, is_gone = [load(None, "alone")[0]], report.figures_of, []
 kept.clear()
 mm.load_models_gpu(alone)

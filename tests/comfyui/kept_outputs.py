@@ -100,7 +100,8 @@ for kind, arguments in ((execution.CacheType.CLASSIC, {}), (execution.CacheType.
         queue.executor.reset() # every model is kept: this is ComfyUI's own reset
         queue.run(workflow(3), ["end"])
         assert len(ran) == 2 and there[0] in models(), (kind, workflow, "it was loaded twice", ran)
-        # a stowed model makes the reset selective; then models without a policy stay, too
+        # If any model is to be stowed, the reset takes only models that are to be stowed or freed. Models without a
+        # policy stay.
         runs.registry.defaults = {}
         stowed = model()
         runs.registry.set(stowed.model, stowed, Setting("stow"))

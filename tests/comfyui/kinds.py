@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # needs: comfyui
 # timeout: 300
-"""Kinds of models that no other test loads, with ComfyUI's own modules in a process under memstow: a ControlNet, and
-two models without a patcher (a T2I adapter and an upscaler). Each is registered without help, and has the bytes of its
-weights. The policy for its type frees it, and its memory is given back."""
+"""Loads kinds of models that no other test loads: a ControlNet, and two models without a patcher (a T2I adapter and an
+upscaler). The test runs ComfyUI's own modules in a process under memstow. Each model is registered without help, and
+has the bytes of its weights. The policy for the model's type frees the model, and its memory is given back."""
 import _inprocess
 import support
 

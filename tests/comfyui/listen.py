@@ -20,7 +20,7 @@ ORDERS = ("trigger", "model", "snapshot", "watch", "badges", "cancel", "restart"
 
 
 def other_address():
-    """An address of this machine that is not on loopback. Nothing is sent."""
+    """An address of this machine that is not on loopback. A datagram socket sends nothing in connect()."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         try:
             any_socket.connect(("192.0.2.1", 9))

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # needs: comfyui cc
 # timeout: 300
-"""The pack tells memstow when ComfyUI loads a model. Memory that ComfyUI allocates at other times, for example while it
-samples, then need not move. This test runs ComfyUI's own modules on the CPU, so it shows only that the calls come in
-the right places. The library is a double, and the test replaces its two calls for load phases by functions that note
-which phases are open."""
+"""The pack tells memstow when ComfyUI loads a model. So memory that ComfyUI allocates at other times, for example while
+it samples, need not move. This test runs ComfyUI's own modules on the CPU, so it shows only that the calls come in the
+right places. The library is a double, and the test replaces its two calls for load phases by functions that note which
+phases are open."""
 import _inprocess
 
 _inprocess.under_double(__file__)

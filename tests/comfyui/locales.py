@@ -2,9 +2,9 @@
 # needs: comfyui
 # long
 # timeout: 400
-"""Translations of the node pack: ComfyUI serves them as they are in the files. Each belongs to a node, an input, a
-setting or a category that exists. The English texts are those of the nodes and settings. French has all that English
-has."""
+"""Translations of the node pack. ComfyUI serves the texts as they are in the pack's files. Each text belongs to a node,
+an input, a setting or a category that exists. The English texts are those of the nodes and settings. The French files
+have every text that the English files have."""
 import json, re
 
 import support
@@ -28,7 +28,7 @@ def paths(document, before=()):
 
 
 def settings():
-    """The settings by the keys of their translations, as the script declares them."""
+    """The settings that the script declares: the key of a setting's translation → (its categories, name, tooltip)."""
     constants = dict(re.findall(r'(?:const|,) (\w+) = "(memstow\.\w+)"', SCRIPT))
     found = {}
     for block in re.findall(r'\{\s*id: ([\w".]+), category: (\[.*?\])(.*?)(?=\n    \}[,\]])', SCRIPT, re.DOTALL):

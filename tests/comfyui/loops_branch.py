@@ -2,11 +2,11 @@
 # needs: comfyui
 # timeout: 400
 # long
-"""Several workflows and loops at once. `when` takes both branches; `condition` stops at the expected iteration; the
-bound of iterations holds; a batch goes on after an element that failed. Two loops and a user's prompts take turns, and
-no value of one loop reaches another. The Loop node starts a loop and returns before the loop has run, also for a saved
-workflow. Routes list and delete loops, but not for a page of another site. A script outside of ComfyUI runs loops,
-too."""
+"""Several workflows and loops at once. With the option `when`, each of two branches runs in its turn. The option
+`condition` stops a loop at the expected iteration. A loop makes no more iterations than it may. A batch goes on after
+an element that failed. Two loops and a user's prompts take turns, and no value of one loop reaches another. The Loop
+node starts a loop and returns before the loop has run, also for a saved workflow. Routes list and delete loops, but not
+for a page of another site. A script outside of ComfyUI runs loops, too."""
 import json
 
 import support
@@ -61,7 +61,7 @@ with Loops() as comfy:
     assert comfy.request("DELETE", "/memstow/loops?name=first")[0] == 404
     assert comfy.request("GET", "/memstow/loops?name=first")[0] == 404
 
-    # the Loop node returns at once, also with a saved workflow, and with lines of text as inputs
+    # The Loop node returns at once, also if its workflow is a saved one and its inputs are given as lines of text.
     saved = comfy.folder / "user/default/workflows"
     saved.mkdir(parents=True, exist_ok=True)
     (saved / "count up.json").write_text(json.dumps(slow))

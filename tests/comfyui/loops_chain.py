@@ -105,8 +105,8 @@ with Loops() as comfy:
         }))
     assert again["image"] == bare["image"] and again["inverted"] == once["inverted"], (again, once)
 
-    # A node that writes into its input does not change an input that all iterations get, either. ("m in" passes this
-    # input on without a copy.)
+    # A node writes into its input, which is an input of the loop that all iterations get. Each iteration gets it
+    # unchanged nevertheless. ("m in" passes the input on without a copy.)
     halved = {"image": port("image"), "m in": port("m", "image"), "number": port("n"),
               "halve": node("Halve", image=link("m in"), number=link("number")), "m": port("m", "halve"),
               "add": node("AddInts", a=link("number"), b=1), "n": port("n", "add")}

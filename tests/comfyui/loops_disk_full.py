@@ -2,10 +2,10 @@
 # needs: comfyui root
 # timeout: 400
 # long
-"""The disk for a loop's values is full: without a prefix and with one, during a put and during a commit. The loop
-fails. Its message names iteration, workflow, node and reason. The state is the last committed one, and no temporary
-file is left. The next loop runs. When the disk has space again, the failed loop with a prefix can be started again, and
-goes on where it was."""
+"""If the disk for a loop's values is full, the loop fails. In this test the disk becomes full during a put of a loop
+without a prefix, and before a commit of a loop with a prefix. The loop's message names iteration, workflow, node and
+reason. The loop keeps the values of its last committed iteration, and no temporary file is left. The next loop runs.
+When the disk has space again, the failed loop with a prefix can be started again, and goes on where it was."""
 import os, pathlib, shutil, sys
 
 import support
@@ -33,8 +33,8 @@ with _moving.mounted("ext4", 24, "small") as disk:
         support.wait_for(lambda: os.statvfs(disk).f_bfree == free, 30, "the disk as it was")
         assert comfy.loop_of(counter(), inputs={"n": 1}, use_ram=False)["values_of_ports"] == {"n": 2}
 
-# with a prefix: in the third iteration a second workflow fills the disk with files, so that the commit can create none.
-# Filling the blocks is not enough: the file system always finds one more.
+# With a prefix: in the third iteration a second workflow fills the disk with files, so that the commit can create no
+# file. Filling the disk's blocks would not be enough, because the file system always finds one more block.
 _loops.NODES += """
 import os
 @node((), True, number=INT, path=STRING)

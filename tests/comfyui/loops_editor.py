@@ -2,8 +2,8 @@
 # needs: comfyui deb:chromium deb:chromium-driver pip:selenium==4.51.0 pip:comfyui-frontend-package==1.32.9
 # long
 # timeout: 600
-"""ComfyUI's editor saves two workflows, and opens what stitch_workflows makes of them: all nodes with their titles and
-positions, all links. The editor's own conversion for the queue gives the graph that convert_workflow gives."""
+"""stitch_workflows joins two workflows that ComfyUI's editor saved. The editor opens the result with all its nodes,
+titles, positions and links. The editor's own conversion for the queue gives the same graph as convert_workflow."""
 import sys
 
 import support

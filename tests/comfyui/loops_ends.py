@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # needs: comfyui
 # timeout: 400
-"""Other ends of loops: a node raises an error, the user interrupts, somebody deletes the loop or empties the queue,
-/free comes in between. The message names iteration, workflow and node; the state is the last committed one; the next
-loop and the user's prompts run. Ctrl-C while a loop's node runs closes ComfyUI in order, and leaves no file; the log
-names the node."""
+"""Loops that end early: a node raises an error, the user interrupts, or somebody deletes the loop or empties the queue.
+The message names iteration, workflow and node. The loop keeps the values of its last committed iteration. The next loop
+and the user's prompts run. A loop goes on if a client posts /free meanwhile. SIGINT while a loop's node runs closes
+ComfyUI in order, and leaves no file; the log names the node."""
 import json, os, signal, time
 
 import support
@@ -59,7 +59,8 @@ with Loops() as comfy:
     middle(name)
     assert comfy.request("DELETE", f"/memstow/loops?name={name.replace(' ', '%20')}")[0] == 200
     ended(name, "cancelled")
-    # the loop's prompt waits behind a user's prompt: deleting removes it, and leaves the user's alone
+    # The loop's prompt waits behind a user's prompt. If the loop is deleted, its prompt leaves the queue, and the
+    # user's prompt runs on.
     name = comfy.begin(SLOW, inputs={"n": 0}, iterations=40, name="taken out")
     middle(name)
     user = comfy.queue({"a": node("Sleepy", number=7, seconds=3.0), "show": node("Fingerprint", value=link("a"))})
@@ -87,7 +88,7 @@ with Loops() as comfy:
     left = [file for file in files(comfy) if file not in before and not file.startswith("output/memstow/")]
     assert not left, f"files are left: {left}"
 
-    # Ctrl-C in the second iteration, while a node runs that would run for a minute
+    # SIGINT comes in the second iteration, while a node runs that would take a minute. The loop is cancelled.
     comfy.ran()
     long = {**SLOW, "sleep": node("Sleepy", number=link("in"), seconds=60.0)}
     comfy.begin(counter(), long, inputs={"n": 0}, iterations=40, name="closed",

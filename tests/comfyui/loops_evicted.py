@@ -2,9 +2,9 @@
 # needs: comfyui
 # timeout: 900
 # long
-"""A loop comes to the same result if ComfyUI's RAM-pressure cache evicts all outputs again and again, because its
-headroom is larger than any machine's memory. The test sees the evictions by a node that no iteration changes: it runs
-more than once."""
+"""A loop comes to the same result if ComfyUI's RAM-pressure cache evicts all outputs again and again. The test gives
+the cache a headroom that is larger than any machine's memory, so that the cache always evicts. A node that no iteration
+changes shows that outputs were evicted, because it runs more than once."""
 import support
 from _comfy import link
 from _loops import Loops, node, port
@@ -18,7 +18,8 @@ COUNT = 3 # few, because ComfyUI collects garbage for each output that it evicts
 
 
 def run(*cache):
-    """The latent's digest, and how often the constant node ran."""
+    """Runs the loop in a ComfyUI with these options. Returns the latent's digest, and how often the constant node
+    ran."""
     with Loops(*cache, name="with" + "".join(cache[:1])) as comfy:
         found = comfy.loop_of(BEGIN, STEP, inputs={"n": 0}, iterations=COUNT, name="evicted",
                               when=[{"port": "n", "op": "==", "value": 0}, None])

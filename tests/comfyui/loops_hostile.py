@@ -2,11 +2,12 @@
 # needs: comfyui
 # long
 # timeout: 600
-"""Hostile requests to a running ComfyUI, and a hostile folder around it. Bodies with wrong values everywhere: each is
-refused, nothing is queued, and the server goes on. Ids with `/`, `..` and `%` stay within the prefix's folder. Loops
-whose names and ids give the same owner's name do not get each other's values. The prefix's folder is removed, or
-replaced by a link, while the loop runs. A loop is deleted at any moment, also while it commits, and goes on from what
-it committed. Many clients start, read and delete one loop at once."""
+"""Hostile requests to a running ComfyUI, and a hostile folder around it. A request with wrong values in its body is
+refused: nothing is queued, and the server goes on. Ids with `/`, `..` and `%` stay within the prefix's folder. If two
+loops have names and ids from which the same name of an owner is made, neither gets the other's values. If the prefix's
+folder is removed while the loop runs, the loop fails. If the folder is replaced by a link, nothing is written where the
+link leads. If a loop is deleted at any moment, also while it commits, it later goes on from its last committed
+iteration. Many clients can start, read and delete one loop at once."""
 import concurrent.futures, json, random, shutil, time, urllib.error, urllib.parse, urllib.request
 
 import support
@@ -92,7 +93,8 @@ def names(comfy):
     assert (first["values_of_ports"], second["values_of_ports"]) == ({"b/c": 3}, {"c": 102}), (first, second)
     assert asked(comfy, "DELETE", "/memstow/loops?name=a") == 200
     assert comfy.loop("a/b")["values_of_ports"] == {"c": 102}
-    # A second loop with the name of a first one is refused while the first one runs, and replaces it when it has ended.
+    # A second loop with the name of a first loop is refused while the first loop runs. When the first loop has ended,
+    # the second loop takes its place.
     comfy.begin(SLOW, inputs={"n": 0}, iterations=1000, name="a b")
     assert comfy.post(workflows=[counter()], inputs={"n": 0}, name="a b") == (
         400, "loop a b runs already: cancel it, or take another name")
@@ -111,7 +113,7 @@ def folders(comfy):
     def second_iteration(name):
         support.wait_for(lambda: comfy.loop(name, False)["committed"] >= 2, 60, "the second iteration")
 
-    # The prefix's folder is removed: the loop fails, because it cannot keep its values any more. When the loop is
+    # If the prefix's folder is removed, the loop fails, because it cannot keep its values any more. If the loop is
     # started again, it begins anew.
     comfy.begin(SLOW, inputs={"n": 0}, iterations=10_000, persist_prefix="gone", name="gone")
     second_iteration("gone")
@@ -124,8 +126,8 @@ def folders(comfy):
     assert asked(comfy, "DELETE", "/memstow/loops?name=gone") == 200 and not (folder / "gone.state").exists()
     found = comfy.loop_of(SLOW, inputs={"n": 0}, iterations=2, persist_prefix="gone", name="gone")
     assert found["resumed_after"] == 0 and found["values_of_ports"] == {"n": 2}, found
-    # The folder is replaced by a link: nothing is written where the link leads, and the next loop of the prefix is
-    # refused.
+    # If the folder is replaced by a link, nothing is written where the link leads, and the next loop with this prefix
+    # is refused.
     comfy.begin(SLOW, inputs={"n": 0}, iterations=10_000, persist_prefix="moved", name="moved")
     second_iteration("moved")
     (folder / "moved.state").rename(folder / "elsewhere")
@@ -144,8 +146,8 @@ def folders(comfy):
 
 
 def deleted(comfy):
-    """Deletes a loop with a prefix at random moments. Each time, the loop goes on from the iteration that it had named
-    as its last one."""
+    """Deletes a loop with a prefix at random moments, and starts it again. Each time it goes on from the last committed
+    iteration that it had reported before it was deleted."""
     chance, done = random.Random(5), 0
     step = {**counter(), "text": port("text"), "append": node("Append", text=link("text"), number=link("in")),
             "text out": port("text", "append")}

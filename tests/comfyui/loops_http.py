@@ -54,7 +54,7 @@ with Loops() as comfy:
     found = memstow_loops.run_sequential([INVERT], {"image": pictures}, 3, independent=True, server=server)
     assert [torch.equal(one, 1 - before) for one, before in zip(found["image"], pictures)] == [True] * 3, found
 
-    # an interrupt while the loop runs: it is cancelled, and its values are dropped
+    # If the script gets KeyboardInterrupt while the loop runs, the loop is cancelled, and its values are dropped.
     class Interrupted:
         monotonic, slept = time.monotonic, 0
 

@@ -4,9 +4,10 @@
 # long
 """The nodes beside loops. The loader of a folder gives images in the order that people expect, makes mixed sizes equal
 by the chosen rule or groups them, names damaged files, and reads a changed folder again. It copes with turned pictures,
-animations, a single pixel, names that are no files, and ten thousand files. The describer runs over a local server that
-speaks OpenAI's chat API: the test checks its requests, whether and when it tries again after a failure, the time limit,
-an interrupt, and answers without a description. The key is in no log, no history and no message."""
+animations, a single pixel, entries that are no regular files, and ten thousand files. The describer sends its requests
+to a local server that speaks OpenAI's chat API: the test checks its requests, whether and when it tries again after a
+failure, the time limit, an interrupt, and answers without a description. The key is in no log, no history and no
+message."""
 import base64, hashlib, http.server, io, json, os, struct, threading, time, zlib
 
 import support
@@ -141,7 +142,7 @@ with Loops(env={"MEMSTOW_DESCRIBER_KEY": KEY + "\r"}) as comfy: # "\r": the key 
     fails(load(path=empty), "a.png", "no image that can be read")
     fails(load(path="/nobody/knows"), "there is no folder")
     fails(load(first=100), "after the first 100")
-    # what only looks like an image of the folder, and unusual images
+    # Entries of the folder that only look like images are left out. Unusual images are loaded.
     odd = support.HERE / "odd"
     odd.mkdir()
     os.mkfifo(odd / "fifo.png")
@@ -167,7 +168,7 @@ with Loops(env={"MEMSTOW_DESCRIBER_KEY": KEY + "\r"}) as comfy: # "\r": the key 
         found = shown(load(path=odd))
         assert found["images"] == [expected], (name, found)
         (odd / name).unlink()
-    # a name with the end of a line in it is one line, in file_names and in the log
+    # a name that contains a line break becomes one line in file_names and in the log
     lines = support.HERE / "two\nmemstow: lines"
     lines.mkdir()
     Image.new("RGB", (1, 1)).save(lines / "a\nb.png")

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # needs: comfyui
 # timeout: 400
-"""Loops that code within ComfyUI starts: conditions that are functions, and a caller's tensor that no node changes. A
-thread that loops need may not wait for a loop: run_sequential() is refused on ComfyUI's worker thread, and
-run_sequential() and start_loop() on the server's thread. The error comes at once. The Loop node has the inputs storage,
-ram_limit_mb and persist_prefix. Only a loop's own prompts can write into the loop. A node that blocks an OUTPUT ends
-the loop, and the message names the port's node."""
+"""Code within ComfyUI starts loops. A condition may be a function. No node changes a tensor of the caller. A thread
+without which no loop can run may not wait for one: run_sequential() is refused on ComfyUI's worker thread, and
+run_sequential() and start_loop() are refused on the server's thread. The error comes at once. The Loop node has the
+inputs storage, ram_limit_mb and persist_prefix. Only a loop's own prompts can write into the loop. A node that blocks
+an OUTPUT ends the loop, and the message names the port's node."""
 import json
 
 import _loops
@@ -60,7 +60,8 @@ with Loops() as comfy:
     words = comfy.run({"calls": node("Calls", number=1)})["outputs"]["calls"]["words"]
     assert "this thread runs the prompts of loops" in words[0], words
 
-    # a user's prompt has a node that saves into the loop, but does not have the loop's serial
+    # A user's prompt has a node that is to save a value into the loop. The node is refused, because it does not have
+    # the loop's serial.
     slow = {**counter(), "sleep": node("Sleepy", number=link("add"), seconds=0.5), "out": port("n", "sleep")}
     name = comfy.begin(slow, inputs={"n": 0}, iterations=6)
     prompt = comfy.queue({"add": node("AddInts", a=100, b=0),
@@ -78,7 +79,7 @@ with Loops() as comfy:
     assert found["error"].startswith("iteration 3, workflow 1: node out (DiscomfortPort): nothing came"), found
     assert found["committed"] == 2 and found["values_of_ports"] == {"n": 2}, found
 
-    # the options of the Loop node that say where the values lie
+    # options of the Loop node decide whether the values lie in RAM or in files
     def started(**options):
         answer = comfy.run({"loop": node("DiscomfortLoopExecutor", workflow_paths=json.dumps([counter()]),
                                          initial_inputs="n: 1", **options)})

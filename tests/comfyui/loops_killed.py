@@ -2,9 +2,10 @@
 # needs: comfyui
 # timeout: 600
 # long
-"""A loop with a prefix is killed twice. It goes on from the last committed iteration, to the same result, with one set
-of files. These are refused: two loops of one prefix at the same time, in one ComfyUI or in two, a prefix outside of the
-folder, damaged files, and other inputs than the prefix was begun with."""
+"""A loop with a prefix is killed twice. Each time it goes on from its last committed iteration. In the end it has the
+same result as a loop that nobody killed, and one set of files. A loop is refused if another loop has its prefix, in the
+same ComfyUI or in another one. It is also refused if the prefix leads out of the folder, if its files are damaged, or
+if its inputs are not those with which the prefix was begun."""
 import os, pathlib, shutil, signal
 
 import _loops_killed, support
@@ -15,7 +16,7 @@ SLOW = {**counter(), "sleep": node("Sleepy", number=link("add"), seconds=0.5), "
 
 
 def two_servers(comfy):
-    """A second ComfyUI in the same folder of users gets a prefix when the first one has let go of it, not before."""
+    """A second ComfyUI with the same user folder gets a prefix only after the first ComfyUI has let go of it."""
     loop = {"inputs": {"n": 0}, "persist_prefix": "both"}
     with Loops("--user-directory", str(comfy.folder / "user"), name="second") as other:
         comfy.begin(SLOW, iterations=200, name="holder", **loop)

@@ -2,10 +2,10 @@
 # needs: comfyui
 # timeout: 900
 # long
-"""Models in loops. The loader of a carried MODEL runs once, and the result is the same, whether the model is kept,
-stowed or freed between iterations, and also with /free in the middle. The report says that a loop holds the model. When
-the loop is forgotten, the model can go. With a prefix or on disk, a model at a wildcard port is a clear error that
-names the port."""
+"""Models in loops. The loader of a carried MODEL runs once. The result is the same whether the model is kept, stowed or
+freed between iterations, and also if a client posts /free while the loop runs. The report says that a loop holds the
+model. When the loop is forgotten, the model can go. If a loop has a prefix or keeps its values on disk, a model at a
+wildcard port gives a clear error that names the port."""
 import json
 
 from _comfy import link, policy, sample, unet
@@ -70,7 +70,8 @@ with Loops() as comfy:
         elif word:
             comfy.run({"unet": unet(), "policy": policy("unet", "free"), **sample("policy", 99)})
     assert len({json.dumps(d) for d in digests.values()}) == 1, digests
-    # at a wildcard port, nobody knows that the value is a model before it comes
+    # A wildcard port takes any type, so it turns out only in the first iteration that the value is a model. The loop
+    # fails then.
     wild = {"unet": unet(), "wire": node("DiscomfortLoopResult", loop="holder", unique_id="model"),
             "out": port("m", "wire")}
     holder = comfy.begin(begin(None), name="holder")

@@ -2,9 +2,10 @@
 # needs: comfyui
 # timeout: 600
 # long
-"""Policies of a loop's values in ComfyUI. When a run ends, a value with the policy stow goes to a file; with keep, with
-free, and without a policy, it stays in memory. The next iterations read and replace it, and the result is that of a
-loop without policies. Under pressure, values of lower priority go first, and only as many as are needed."""
+"""Policies of a loop's values in ComfyUI. When a run ends, a value with the policy stow goes to a file. A value with
+the policy keep or free, or without a policy, stays in memory. The next iterations read and replace the values. The loop
+has the same result as a loop without policies. Under pressure, values of lower priority go first, and only as many as
+are needed."""
 from _comfy import link
 import _loops
 from _loops import Loops, node, port
@@ -83,7 +84,7 @@ with Loops() as comfy:
                                          "n": "ram"}, places(comfy, "policies")
     assert digests(comfy, "policies") == expected, "it reads the file"
 
-    # the triggers at the ends of runs moved the value between iterations
+    # the triggers at the ends of runs moved the value "stowed" to a file again and again
     ids = {owner: id for id, owner in comfy.get("/test/owners_of?name=policies").items()}
     lines = [line for line in comfy.lines() if line["n"] > begun]
     ends = {line["trigger"] for line in lines if line.get("kind") == "TRIGGER" and line["reason"] == "run_ended"}

@@ -2,10 +2,11 @@
 # needs: comfyui
 # long
 # timeout: 900
-"""A loop carries a CLIP, a VAE and a ControlNet of ComfyUI, of tiny size, and a conditioning that refers to the control
-net. Each is loaded once, and each iteration gets the same object. When the loop alone holds the models, they stay, also
-with /free, and the report says that the loop holds them. When the loop is forgotten, they go. A loop with
-persist_prefix or use_ram=False fails; the error names the port, and nothing is queued."""
+"""A loop carries three tiny models of ComfyUI (a CLIP, a VAE and a ControlNet), and a conditioning that refers to the
+ControlNet. Each model is loaded once, and each iteration gets the same object. If only the loop holds the models, they
+stay, also after a post to /free, and the report says that the loop holds them. When the loop is forgotten, the models
+go. A loop with persist_prefix or use_ram=False is refused before anything is queued, and the error names the port. If
+the port is a wildcard, such a loop fails in its first iteration."""
 
 import support
 from _comfy import link, policy

@@ -2,7 +2,7 @@
 # needs: comfyui
 # timeout: 400
 """A request that cannot become a loop is refused with one clear message, before anything is queued: types that do not
-match; values that are missing or of the wrong type; ports that are isolated, have no id, or have the id of another;
+match; values that are missing or of the wrong type; ports that are isolated, have no id, or have another port's id;
 cycles; unknown classes; workflows that ComfyUI itself refuses in whole or in part; names outside of the folder of saved
 workflows; bodies that are no JSON."""
 import json
@@ -40,8 +40,8 @@ with Loops() as comfy:
             "a": node("AddInts", a=link("b"), b=1), "b": node("AddInts", a=link("a"), b=1), "o": port("n", "a")
         }])
     refused("node x (Mystery)", "no node class", workflows=[{**counter(), "x": node("Mystery")}], inputs={"n": 1})
-    # ComfyUI's own checks refuse a missing input, a value out of bounds and a wrong type, also if another output is
-    # good
+    # ComfyUI's own checks refuse a missing input, a value out of bounds and a wrong type, also if another output of the
+    # workflow has no fault.
     refused("ComfyUI refuses", "AddInts", "b",
             workflows=[{"in": port("n"), "add": node("AddInts", a=link("in")), "out": port("n", "add")}],
             inputs={"n": 1})

@@ -26,7 +26,8 @@ browser.driver.set_script_timeout(60)
 
 
 def restart(comfy):
-    """Presses Restart as Manager's own page does, and says yes. Waits until ComfyUI listens again."""
+    """Calls the function behind the button Restart of Manager's own page, and confirms. Waits until ComfyUI listens
+    again."""
     before = comfy.log().count(LISTENS)
     browser.driver.execute_async_script("""
         const done = arguments[0];

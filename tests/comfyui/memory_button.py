@@ -25,7 +25,7 @@ def model(comfy):
 
 
 def from_outside(comfy, owner):
-    """Moves the model back and out again, by its owner's id, and once more by a trigger."""
+    """Moves the model back and out again by its owner's id. Then moves it back once more, and out by a trigger."""
     stowed, rss = model(comfy)["stowed_bytes"], comfy.rss()
     text = ask(comfy, "restore", owner)
     assert model(comfy)["stowed_bytes"] == 0 and comfy.rss() - rss >= 0.9 * comfy.weights, (text, rss, comfy.rss())

@@ -3,8 +3,8 @@
 # timeout: 600
 # alone
 """A real ComfyUI under memstow, with a node that keeps a model that is to be freed. The report, the log and the trace
-name the variable that holds the model, and the model's bytes. The report of the process names the code that allocated
-these bytes. When the node lets go, the memory comes back."""
+name the variable that holds the model, and say how many bytes the model has. The report of the process names the code
+that allocated these bytes. When the node lets the model go, the memory comes back."""
 import support
 from _comfy import MB, Comfy, held, need_real
 

@@ -25,8 +25,8 @@ def is_back(least=0.95):
 
 
 def shares(owner):
-    """Returns what the last report has of a model, by node and run: the names of both, then the bytes before, at most,
-    and after."""
+    """Returns the shares of a model in the last report, one for each node and run: the node's name, the run's name, and
+    the bytes before, at the peak and after."""
     return [(s["node_name"], s["run_name"], s["before_bytes"], s["peak_bytes"], s["after_bytes"])
             for s in comfy.report()["shares"] if s["model"] == owner]
 
@@ -41,7 +41,8 @@ def is_reported(number):
     assert (node, run, before) == ("UNETLoader #unet", f"run {number}", 0), shares(freed["owner"])
     assert comfy.weights <= most and after <= 0.05 * comfy.weights, (most, after)
     loader = next(n for n in report["nodes"] if n["node"] == "unet")
-    # these figures are the whole process's: arenas of Python's own, 1 MiB each, may go while the model comes
+    # These figures count the whole process. Python may give back some of its own arenas (1 MiB each) while the model is
+    # loaded, so the process may grow by up to 4 MB less than the model's weights.
     assert loader["peak_bytes"] >= loader["after_bytes"] >= loader["before_bytes"] + comfy.weights - 4 * MB, loader
     live = report["live"]
     assert live["peak_bytes"] >= live["before_bytes"] + comfy.weights, live

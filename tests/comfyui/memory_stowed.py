@@ -2,8 +2,8 @@
 # needs: comfyui
 # timeout: 600
 """A real ComfyUI under memstow, in a control group of its own. The policy stow applies to a UNET of more than 512 MB.
-After the run, RSS and the group's memory show that this model is out. The output of the next run is the same to the
-bit, and the model's memory is anonymous again."""
+After the run, RSS and the group's memory show that this model was moved out. The output of the next run is the same to
+the bit, and the model's memory is anonymous again."""
 import pathlib, time
 
 import support

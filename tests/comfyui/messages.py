@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The texts of the tab "Memory", without a browser: each language has each text, with the same values in it, and each
-text is used. No script of the tab has a text of its own. tests/comfyui/sidebar_french.py sees them in the page."""
+text is used. No script of the tab has a text of its own. tests/comfyui/sidebar_french.py checks the texts in the
+page."""
 import json, re
 
 import support
@@ -67,7 +68,7 @@ def literals(source):
 
 
 def is_text(literal):
-    """Whether people would read this: two words, or a capital letter at its beginning."""
+    """Whether a literal is a text for people: it has two words in a row, or a capital letter at its beginning."""
     words = [word for word in literal.split() if "memstow" not in word and not word.startswith("pi")]
     return bool(re.search(r"[A-Za-z]{2,}[,:;.]? \(?[A-Za-z]{2,}", " ".join(words))
                 or re.match(r"[ ,:]*[A-Z][a-z]", literal))
@@ -99,7 +100,7 @@ asked = {key for source in scripts.values() for call in re.findall(r'\btext\(([^
          for key in re.findall(r'"([^"]+)"', call)}
 assert len(asked) > 60 and asked <= set(english), asked - set(english)
 
-# --- no text stands elsewhere. The planted texts show that the search finds such a text
+# --- no text stands outside of the table MESSAGES. The planted texts show that the search finds such a text
 for planted in ('element("p", {}, "Nothing here yet")', 'toast("info", `Run ${number} has ended`)', '"Models"',
                 'x ? `${size(n)}: held by ${y ? "Someone" : ""}` : ""'):
     assert texts_of(planted, set()), planted

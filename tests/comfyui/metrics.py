@@ -28,7 +28,8 @@ def value(found, name, *labels):
                if key.partition("{")[0] == name and all(label in key for label in labels))
 
 
-# `memstow run` names itself in MEMSTOW_COMMAND, so another pack puts the command above there instead.
+# `memstow run` puts its own path into MEMSTOW_COMMAND. So a pack of the test replaces it with the path of the command
+# above.
 instead = f"""import os
 assert os.environ["MEMSTOW_COMMAND"] == {str(real)!r}
 os.environ["MEMSTOW_COMMAND"] = {str(command)!r}

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # needs: torch
 # timeout: 300
-"""The Python module on the library itself. Scopes of coroutines and threads count to the byte; assigned buffers,
-tensors and modules belong to their owner; retired owners give back their memory; errors have the library's words. It
-runs itself under memstow."""
+"""The Python module memstow with the real library, not the double. Scopes of coroutines and threads count to the byte;
+assigned buffers, tensors and modules belong to their owner; retired owners give back their memory; errors have the
+library's messages. The test runs itself under memstow."""
 import asyncio, errno, json, os, sys, threading
 
 if "libmemstow" not in os.environ.get("LD_PRELOAD", ""):

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # needs: comfyui cc
 # timeout: 300
-"""Packs that wrap the same functions of ComfyUI, one installed before ours and one after. Every wrapper is called,
-policies hold, and failures are reported. A third pack sets MultiGPU's flag: on patchers or inner models, before a LoRA,
-and in classes of its own that load a CLIP or a VAE as ComfyUI's do. beside_multigpu uses the real MultiGPU."""
+"""Two other packs wrap the same functions of ComfyUI as ours. One is installed before ours, the other after it. Every
+wrapper is called, policies hold, and failures are reported. A third pack sets MultiGPU's flag on patchers and on inner
+models, also before a LoRA. It also has loaders of a CLIP and a VAE that set the flag. The test beside_multigpu uses the
+real MultiGPU."""
 from _comfy import Comfy, around_pack, link, mixed, sample, unet
 
 WRAPS = '''
@@ -89,7 +90,8 @@ with comfy:
     comfy.run(flagged(False, False, 6))
     assert comfy.owners()["MODEL"]["policy"] == "keep"
 
-    # the flag is set before a LoRA, which makes a clone: the loaded object has no flag
+    # The flag is set on a model before a LoRA makes a clone of it. The loaded object is the clone, which has no flag.
+    # The flag of the original counts.
     lora = {"class_type": "LoraLoaderModelOnly",
             "inputs": {"model": link("flag"), "lora_name": "tiny.safetensors", "strength_model": 0.5}}
     comfy.run({**flagged(False, True, 7), "lora": lora, **sample("lora", 7)})
@@ -102,7 +104,7 @@ with comfy:
     assert [(line["patcher"], line["policy"], line["node"])
             for line in seen][-1] == (read["from"], "free", "flag"), seen
 
-    # loaders of another pack, which set the flag on the models that they return
+    # Loaders of another pack set the flag on the models that they return.
     def loaded_by(seed, keep_clip, keep_vae):
         workflow = mixed(seed, "keep", None)
         for name, keeps in (("clip", keep_clip), ("vae", keep_vae)):

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # needs: comfy-cli deb:git
-"""The node pack as ComfyUI's registry takes it: comfy-cli's own checks pass without a warning, its reader finds what is
-declared, and its archive has each file of the pack, with its content. No file of the pack is a link, which would lead
-nowhere in the archive. The test does not use the network, so it does not show what the registry says to an upload."""
+"""comfy-cli prepares the node pack for ComfyUI's registry. The checks of comfy-cli pass without a warning, its reader
+finds what the pack declares, and its archive has each file of the pack with the file's content. No file of the pack is
+a link, because a link would lead nowhere in the archive. The test does not use the network, so it does not show what
+the registry says to an upload."""
 import json, os, shutil, zipfile
 
 import support

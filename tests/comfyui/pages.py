@@ -14,7 +14,7 @@ from _page import Browser, Data, report, size_text # noqa: E402
 
 
 def is_right(file):
-    """Opens the page of the file, and compares what it shows."""
+    """Opens the HTML page of the file, and compares it with the report of the file."""
     document = support.report(file, "--top=0") # all sites would take gigabytes in Python
     page, browser = report(file), Browser()
     for check in (overview, marks, owners, flame):
@@ -35,7 +35,7 @@ def overview(browser, page, document):
 
 
 def marks(browser, page, document):
-    """With the whole time as the range, the list has the marks of the curve: fifty of them, and a line for the rest."""
+    """If the range is the whole time, the list has the marks of the curve: at most fifty, and one line for the rest."""
     history = document["history"]
     end = max(history["seconds"][-1], document["process"]["elapsed_seconds"])
     browser.open(page, f"#overview?from=0&to={end + 1}")

@@ -32,7 +32,7 @@ with comfy:
     assert cached(done) == {"clip", "clip_policy", "vae", "words", "latent"}, cached(done)
     assert {t: o["id"] for t, o in comfy.owners().items()} == {t: o["id"] for t, o in first.items()}
 
-    # ten cached runs: no node is executed, and the policy stays
+    # In ten cached runs no node is executed, and the policy stays.
     for _ in range(10):
         done = comfy.run(mixed(2))
         assert "text" in cached(done) and "unet" not in cached(done)
@@ -58,7 +58,8 @@ with comfy:
     assert {"unet", "unet_policy", "clip", "clip_policy"} <= cached(done), cached(done)
     assert comfy.owners()["MODEL"]["id"] == kept["MODEL"]["id"]
 
-    # a LoRA: the loaded patcher is not the one with the policy
+    # If a LoRA comes behind the policy node, ComfyUI loads a clone of the patcher that has the policy. The policy
+    # counts for the clone, too.
     lora = {"unet": unet(), "unet_policy": policy("unet", "free", 3),
             "lora": {"class_type": "LoraLoaderModelOnly", "inputs": {
                 "model": link("unet_policy"), "lora_name": "tiny.safetensors", "strength_model": 0.5}}}
@@ -79,7 +80,8 @@ with comfy:
     assert comfy.owners() == owners and "ckpt" not in cached(done), comfy.owners()
     comfy.run(checkpoint(mixed(10, vae_policy="free")))
     assert set(comfy.owners()) == {"CLIP"} and len(comfy.report()["freed"]) == 2
-    # an unknown loader cannot load a part again: its model is stowed instead of freed
+    # LoadThree makes three models at once, and the pack cannot make it load one of them alone. So this model is stowed
+    # instead of freed, because another one of the three stays.
     three = {"all": {"class_type": "LoadThree", "inputs": {"name": "tiny.safetensors"}}, "p": policy("all", "free"),
              **sample("p", 11), "vae_digest": {"class_type": "Digest", "inputs": {"value": link("all", 2)}}}
     comfy.run(three)

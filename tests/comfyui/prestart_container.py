@@ -2,11 +2,11 @@
 # needs: comfyui root
 # timeout: 400
 # long
-"""The pack starts ComfyUI again under memstow in a container, too. The container's entry point is a script, which is
-process 1 of a namespace of its own and `exec`s Python. There is no HOME, and the working folder is on a read-only file
-system, so the ledger goes to the folder of temporary files. (unshare makes the namespaces; Docker itself is not used.)
-`docker stop` first sends SIGTERM. This has no effect, with or without memstow: the kernel delivers no SIGTERM to a
-process 1 without a handler, and ComfyUI has no handler for SIGTERM. SIGINT closes ComfyUI in order."""
+"""The pack starts ComfyUI again under memstow also if ComfyUI runs in a container. The container's entry point is a
+script, which is process 1 of a namespace of its own and `exec`s Python. There is no HOME, and the working folder is on
+a read-only file system, so the ledger goes to the folder of temporary files. (unshare makes the namespaces; Docker
+itself is not used.) `docker stop` first sends SIGTERM. This has no effect, with or without memstow: the kernel delivers
+no SIGTERM to a process 1 without a handler, and ComfyUI has no handler for SIGTERM. SIGINT closes ComfyUI in order."""
 import json, os, pathlib, signal, sys
 
 import support

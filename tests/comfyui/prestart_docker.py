@@ -29,7 +29,8 @@ def stow(*options):
 
 
 def clear(daemon):
-    """Ends the daemon. It leaves mounts behind, of the network's namespace for example."""
+    """Ends the daemon. Unmounts what the daemon leaves mounted, for example its network namespace, and removes its
+    folder."""
     daemon.terminate()
     daemon.wait(60)
     for line in pathlib.Path("/proc/self/mounts").read_text().splitlines()[::-1]:

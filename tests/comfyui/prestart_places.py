@@ -2,12 +2,12 @@
 # needs: comfyui
 # timeout: 400
 # long
-"""The pack starts ComfyUI again, under memstow, also in a folder that brings its own Python: a portable folder whose
-path has blanks and letters beyond ASCII, started from another folder by relative paths and with `-s`; and an
-environment like conda's, with CONDA_PREFIX and with libraries of its own in LD_LIBRARY_PATH. (Both are made of the
-tests' own Python. conda's packages are in no registry that the tests use.) If memstow lies in a path with blanks, if a
-library of the environment breaks it, or if the ledger cannot be where the user wants it, ComfyUI runs as always, and
-the log says why."""
+"""The pack starts ComfyUI again, under memstow, also in a folder that brings its own Python. The test has two such
+folders. One is a portable folder whose path has blanks and letters beyond ASCII; ComfyUI is started from another
+folder, by relative paths and with `-s`. The other one is an environment like conda's, with CONDA_PREFIX and with
+libraries of its own in LD_LIBRARY_PATH. (Both are made of the tests' own Python. conda's packages are in no registry
+that the tests use.) If memstow lies in a path with blanks, if a library of the environment breaks it, or if the ledger
+cannot be where the user wants it, ComfyUI runs as always, and the log says why."""
 import os, pathlib, shutil
 
 import support
@@ -47,7 +47,8 @@ assert all(kept.get(name) == value for name, value in env.items() if value is no
 assert f"{conda}/lib/libz.so.1" in pathlib.Path(f"/proc/{comfy.pid}/maps").read_text()
 comfy.stop()
 
-# --- memstow cannot start there: the pack's script, run by itself, says so and goes on
+# --- memstow cannot start: the pack's script says why in one line, and lets ComfyUI run without memstow. The test runs
+# the script without ComfyUI.
 def said(why, **env):
     plain = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
     done = support.run(conda / "bin/python3", support.ROOT / "tools/comfyui/prestartup_script.py", cwd=elsewhere,
@@ -65,7 +66,7 @@ said("a path with a colon or a blank cannot be preloaded", MEMSTOW_COMMAND=f"{bl
 said("libdw.so.1", LD_LIBRARY_PATH=f"{conda}/lib")
 said("no such directory", MEMSTOW_OPTIONS="-o nowhere/out.mst")
 
-# --- another program's file is where the ledger would be: the ledger goes to the folder of temporary files
+# --- if a file of another program has the ledger's path, the ledger goes to the folder of temporary files
 temporary = support.HERE / "tmp"
 temporary.mkdir()
 support.run("sh", "-c", 'echo mine > memstow.python3.$$.mst && exec "$@"', "sh", conda / "bin/python3",

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # needs: comfyui
 # timeout: 600
-"""A ComfyUI that was not started under memstow starts itself again in place if its user says so: the same process, the
-same arguments, and the same environment except memstow's variables, once. If the command does not fit, ComfyUI runs as
-always. (For this the test runs the pack's script by itself, without ComfyUI.) One line on standard error says what
-happened. prestart_setting has the user's setting."""
+"""A ComfyUI that was not started under memstow starts itself again if its user says so by the environment. It does so
+once, in the same process, with the same arguments, and with the same environment except memstow's variables. If the
+memstow command does not fit, ComfyUI runs as always. (To show this, the test runs the pack's script without ComfyUI.)
+One line on standard error says what happened. The test prestart_setting is about the setting with which a user can say
+so, too."""
 import json, os, pathlib, signal, subprocess
 
 import support
@@ -37,7 +38,7 @@ missing = support.HERE / "misfit.sh"
 missing.write_text("#!/bin/sh\necho 'memstow: does not fit' >&2\nexit 2\n")
 missing.chmod(0o755)
 
-# Another program runs the pack's script by itself, and then goes on as always.
+# A program that is not ComfyUI runs the pack's script. Afterwards the program goes on as always.
 PROGRAM = """import os, runpy, sys
 runpy.run_path(sys.argv[1])
 print("goes on", os.getpid(), "libmemstow" in open("/proc/self/maps").read())

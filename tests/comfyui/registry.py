@@ -92,7 +92,7 @@ for word, takes_all, part in ((None, False, None), ("", False, None), (" All ", 
 logging.getLogger("memstow").removeHandler(listener)
 registry.defaults = {}
 
-# ids of dead objects are used again: new models have the same addresses
+# Python uses the ids of dead objects again. A new model with the id of a dead one does not get the dead one's policy.
 seen, again = {}, 0
 for _ in range(2000):
     model = torch.nn.Linear(4, 4)
@@ -109,8 +109,8 @@ assert again > 0, "no id was used twice: this showed nothing"
 assert len(registry.identities) == 1 and len(registry.settings) == 2, registry.identities
 assert registry.find(base.model).owner.figures().retired is False
 
-# An identity is entered under the id of an object that is not its model: a registry that compares only ids would find
-# it.
+# An identity is entered under the id of an object that is not the identity's model. find() returns None for this
+# object. If the registry compared only ids, find() would return the identity.
 victim = patcher()
 stale = registry.find(victim.model)
 registry.identities[id(victim)] = stale
@@ -133,8 +133,8 @@ lost = lines("LOST")
 assert [(line["owner"], line["phase"]) for line in lost] == [(number, "the test")], lost
 assert any("dropper registry.py" in frame for frame in lost[0]["stack"]), lost
 
-# ComfyUI's list of loaded models: entries of dead models compare equal, and leave the list by themselves. Of the other
-# models, exactly the kept models stay.
+# unload_all_models() leaves exactly the kept models in ComfyUI's list of loaded models. Entries of dead models, which
+# compare equal to each other, leave the list by themselves.
 first, second, third = patcher(), patcher(), patcher()
 mm.load_models_gpu([first, second, third])
 registry.set(second.model, second, r.Setting("free"))
@@ -162,7 +162,7 @@ for depth, end in ((2, "an object of type builtins.list[0][0]"), (12, "main__.he
     [found] = runs.held.look([identity]).values()
     assert len(found) == 1 and found[0].endswith(end), found
 
-# why a model is still there: each reason, and the memory that glibc keeps
+# The report gives each reason why a model is still there. It also says how much free memory glibc keeps.
 reasons = report.why_here(identity, "keep", [], [], False), report.why_here(identity, "stow", [], [], True)
 assert reasons == (["policy: keep"], ["policy: stow"]), reasons
 held[0][0][0].pinned = {"weight", "bias"}
@@ -180,22 +180,22 @@ text = report.text(runs.last)
 assert f"\nfree, and kept by glibc: {report.size(runs.last['glibc_free_bytes'])}\n" in text, text
 kept = None
 
-# models on more than one device: ComfyUI's own function frees one device at a time
+# unload() unloads models from all devices, although ComfyUI's own function frees one device at a time
 here, there = patcher(), patcher()
 mm.load_models_gpu([here, there])
 next(e for e in mm.current_loaded_models if e.model is there).device = torch.device("cpu", 1)
 assert unload.unload(lambda p: p is here or p is there) == 2
 assert [e.model for e in mm.current_loaded_models] == [first], mm.current_loaded_models
 
-# ComfyUI empties PyTorch's cache: memory that is cached for models goes first
+# When ComfyUI empties PyTorch's cache, memory that is cached for models is dropped first.
 import contextlib
 dropped, memstow.drop_pools = [], lambda: dropped.append("dropped")
 memstow.outside_pools = lambda: (dropped.append("outside"), contextlib.nullcontext())[1]
 mm.soft_empty_cache()
 assert dropped == ["dropped", "outside"], dropped
 
-# comfy-aimdo's ranges, as newer versions of ComfyUI put them on a model: after each trigger the trace has their owner
-# and their resident bytes
+# Newer versions of ComfyUI put ranges of comfy-aimdo on a model. After each trigger, the trace has the owner of these
+# ranges and their resident bytes.
 import types
 class ModelVBAR:
     device, base_addr, max_size, _ptr = 0, 1 << 40, 10 << 30, 1
@@ -209,7 +209,7 @@ number = registry.find(first.model).owner.id
 assert [(v["owner"], v["bytes"], v["resident_bytes"]) for v in noted] == [(number, 10 << 30, 32 << 20)], noted
 del first.model.dynamic_vbars, sys.modules["comfy_aimdo.model_vbar"]
 
-# values that nodes pass: none, a list, a patcher, a module without a patcher
+# Nodes pass values of many kinds. A patcher and a module without a patcher give a model; None and a list give none.
 assert list(r.patchers_in(None)) == [] and list(r.patchers_in([first])) == []
 assert list(r.patchers_in(first)) == [(first, first.model)]
 assert list(r.patchers_in(first.model)) == [(None, first.model)]

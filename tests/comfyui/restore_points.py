@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # needs: comfyui cc
 # timeout: 300
-"""If a model is out of its device, each call of ComfyUI that touches the model's weights restores the model first, or
-is refused and touches nothing. The test runs on the CPU, with two doubles: libmemstow, which says what is out, and
-`Elsewhere`, a tensor in place of device memory, which fails if something reads it while it is out. This was never tried
-on a GPU."""
+"""If a model was moved out of its device, each call of ComfyUI that touches the model's weights restores the model
+first, or is refused and touches nothing. The test runs on the CPU, with two doubles. The double of libmemstow says
+which models are moved out. `Elsewhere` is a tensor in place of device memory: a read fails while the memory is moved
+out. This was never tried on a GPU."""
 import _inprocess
 
 _inprocess.under_double(__file__)
@@ -29,8 +29,8 @@ ModelPatcher = comfy.model_patcher.ModelPatcher
 
 
 class Elsewhere(torch.Tensor):
-    """A double of device memory. To read it while it is out is an error, because this would break a real device's
-    context."""
+    """A double of device memory. A read while the memory is moved out raises an error, because on a real device it
+    would break the context."""
     is_out = False
     broken = 0
     HARMLESS = {"numel", "nelement", "element_size", "dim", "size", "stride", "is_floating_point", "untyped_storage",
@@ -44,7 +44,7 @@ class Elsewhere(torch.Tensor):
         return super().__torch_function__(function, types, arguments, options or {})
 
 
-# The device's part of the double: a model is back on the device when memstow.restore() has answered.
+# When memstow.restore() has returned, the double's memory counts as back on the device.
 restore = memstow.restore
 
 
@@ -98,7 +98,8 @@ def hook():
     return comfy.hooks.HookGroup()
 
 
-# The methods of a patcher that access weights, with arguments for each. None: this test does not call the method.
+# The methods of a patcher that access weights → arguments for a call. None means that this test does not call the
+# method.
 METHODS = {"get_model_object": (KEY,), "add_patches": (DIFF,), "get_key_patches": (), "model_state_dict": (),
            "patch_weight_to_device": (KEY, cpu), "load": (cpu,), "patch_model": (cpu,), "unpatch_model": (cpu,),
            "partially_unload": (cpu, 1), "partially_load": (cpu, 1 << 20), "calculate_weight": ([], torch.ones(4), KEY),
@@ -181,8 +182,8 @@ for name, way in WAYS.items():
     assert not Elsewhere.broken, name
     assert not any(module._forward_pre_hooks for module in patcher.model.modules()), name
 
-# The device has no memory for the model: each call is refused before it has touched anything. The model stays out, and
-# comes back later.
+# If the device has no memory for the model, each call is refused before it has touched anything. The model stays out.
+# It comes back when the device has memory.
 for name, way in WAYS.items():
     patcher, identity = loaded()
     double.memstow_double_device_full(1)
@@ -226,8 +227,8 @@ del clone
 gc.collect()
 assert points.out and Elsewhere.is_out, "brought back in vain"
 
-# If the device is full when a model is used, other models make room first. A loaded model goes. A model that is out of
-# the device itself need not go.
+# If the device is full when a model is used, other models make room first: models that are loaded on the device are
+# unloaded. A model that was moved out of the device takes no room there, so it is not unloaded.
 double.memstow_double_device_full(1)
 calls, before = [], p.unload.unload
 
@@ -250,8 +251,8 @@ del patcher
 gc.collect()
 assert not points.out and not points.parts and not points.hooks
 
-# A rescue of memstow's takes out idle models. A model that came back for its use, or could not be moved out, is not
-# idle. If a rescue takes a model out just after it came back, it comes back once more.
+# A rescue by memstow moves idle models out. A model that came back because it is used, or that could not be moved out,
+# is not idle. If a rescue moves a model out just after the model came back, the model comes back once more.
 Elsewhere.is_out = False
 patcher, identity = loaded()
 identity.set_idle(True)
@@ -276,7 +277,7 @@ memstow.restore = beside_a_rescue
 patcher.get_model_object(KEY)
 assert not Elsewhere.is_out and not points.out and not report.figures_of(identity.owner).device_stowed_bytes
 
-# A rescue takes the model out just before it is declared in use: the pack knows that it is out.
+# If a rescue moves a model out just before the model is declared in use, the pack learns that the model is out.
 patcher, identity = loaded()
 patcher.get_model_object(KEY)
 identity.set_idle(True)

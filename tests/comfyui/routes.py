@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # needs: comfyui cc
 # timeout: 300
-"""The pack's routes: owners, decisions, report, snapshot and trigger. Requests wait for the end of the present run and
-get their ticket. Reports of the last runs are kept, whatever triggers came since. Invalid requests are refused. So are
+"""The pack's routes: owners, decisions, report, snapshot and trigger. A request gets a ticket, and waits for the end of
+the present run. Reports of the last runs are kept, whatever triggers came since. Invalid requests are refused. So are
 pages of other origins, as ComfyUI refuses them. A client can name only files that it was told of. There are at most 20
-snapshots, which are listed and deleted one by one; a file whose writing was killed is removed. ComfyUI's page finds
-help for each node of the pack, and the examples of loops as templates."""
+snapshots, which are listed and deleted one by one. If the writing of a snapshot was killed, the unfinished file is
+removed. ComfyUI's page finds help for each node of the pack, and the examples of loops as templates."""
 import concurrent.futures, json, os, pathlib, threading, time, urllib.request
 
 import support
@@ -20,7 +20,8 @@ def text_of(comfy, path):
 comfy = Comfy(env={"MEMSTOW_POLICY_VAE": "free", "MEMSTOW_POLICY": "keep"})
 EXAMPLES = support.ROOT / "examples/loops"
 with comfy:
-    # help names every input of a node, in English and in French; two nodes are internal
+    # The help page of each node names every input of the node, in English and in French. The test leaves out two
+    # internal nodes.
     ours = {key: node for key, node in comfy.get("/object_info").items() if node["category"].startswith("memstow")}
     assert len(ours) == 8, list(ours)
     french = comfy.get("/i18n")["fr"]["nodeDefs"]
@@ -65,7 +66,7 @@ with comfy:
     for number in ("x", "-1", "1.5", "", "9" * 19, "%D9%A1", "+1", "1_0"):
         assert comfy.status_of(f"/memstow/decisions?from={number}", method="GET") == 400, number
     assert comfy.get(f"/memstow/decisions?from={10 ** 17}")["lines"] == []
-    # more lines than fit into one answer: all of them are returned
+    # If there are more lines than fit into one answer, several answers in a row give all of them.
     comfy.run({"lines": {"class_type": "WriteLines", "inputs": {"count": 12_000}}})
     found, following = [], decisions["next"]
     while lines := (answer := comfy.get(f"/memstow/decisions?from={following}"))["lines"]:
@@ -73,7 +74,7 @@ with comfy:
         found, following = found + lines, answer["next"]
     assert [line["line"] for line in found if line["kind"] == "PLANTED"] == list(range(12_000))
 
-    # a trigger between runs, and one that must wait for the end of a run
+    # One trigger is asked for between runs. Another one is asked for during a run, and must wait for the run's end.
     done = comfy.get("/memstow/trigger", {"wait": True, "reason": "by hand"})
     assert done["done"] and "kept 2" in done["text"], done
     assert comfy.report()["about"] == "a trigger after run 2: request", comfy.report()

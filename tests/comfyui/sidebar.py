@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # needs: comfyui deb:chromium deb:chromium-driver pip:selenium==4.51.0 pip:comfyui-frontend-package==1.32.9
 # timeout: 900
-"""The tab "Memory" in ComfyUI's own page, in a browser: its figures are those of `memstow report --json`, and come by
-the web socket while the tab is open, and no longer. Each button does what it says. A policy that is chosen holds for
-the next run. Nothing is loaded from elsewhere. Where memstow is not installed, the tab says so, and how to install it.
-Where it is installed, and ComfyUI does not run under it, a button restarts ComfyUI under memstow, in place."""
+"""The tab "Memory" in ComfyUI's own page, in a browser. Its figures are those of `memstow report --json`. They come by
+the web socket, but only while the tab is open. Each button does what it says. A policy that is chosen holds for the
+next run. Nothing is loaded from elsewhere. If memstow is not installed, the tab says so, and how to install it. If
+memstow is installed, but ComfyUI does not run under it, a button restarts ComfyUI under memstow, in place."""
 import http.server, json, os, pathlib, re, shutil, sys, threading, urllib.parse
 
 import support
@@ -45,13 +45,14 @@ def bytes_of(shown):
 
 
 def places(where):
-    """The bytes of a model by place, of a text such as "300.0 KiB RAM, 4.0 MiB not in RAM"."""
+    """Reads a text such as "300.0 KiB RAM, 4.0 MiB not in RAM". Returns for each place how many bytes are there."""
     found = re.findall(r"([\d.]+ [KMG]?i?B) (RAM|not in RAM|GPU|stowed)", where)
     return {place: bytes_of(size) for size, place in found}
 
 
 def rows_of_run(kind):
-    """The rows of the last run for its models or nodes: name → the sizes before, at most, and after."""
+    """What the page shows of the last run for each model or node (`kind`): its name → its sizes before the run, at the
+    highest, and after the run."""
     return {name: cells for name, *cells in browser.js(f"""
         return [...document.querySelectorAll('.memstow-run tbody[data-of={kind}] tr')].slice(1).map(
             (row) => [...row.children].map((cell) => cell.textContent))""")}
@@ -77,7 +78,7 @@ def has_nodes_of(report):
 
 
 def says_what_the_trigger_did(comfy, run, *parts):
-    """The page has the line of the run's trigger, as the log has it."""
+    """Asserts that the page shows the same line about the run's trigger as the log."""
     line = browser.text(".memstow-run .memstow-line")
     assert line.startswith(f"run {run} ok: ") and all(part in line for part in parts), line
     assert f"memstow: {line}" in comfy.log(), (line, comfy.log())
@@ -124,7 +125,8 @@ def devices_are_shown():
             .then((answer) => answer.json()).then(done)""")
     assert figures["devices"] == [] and all(one["on_device_bytes"] == [0] * 8 for one in figures["models"]), figures
     label = {one["name"].split()[0]: f"{one['name']} ({one['origin']})" for one in figures["models"]}
-    # one script shows these figures and reads the tab, because figures from the server may replace them at any time
+    # The same script shows these figures and then reads the tab, because figures from the server may come at any time
+    # and replace them.
     bars, widths, where, of_gpu = browser.js(DEVICES, figures, {"MODEL": [8, 0], "CLIP": [2, 0.5], "VAE": [0, 0, 3]})
     assert bars == [
         ["GPU 0: Made-up A", {label["MODEL"]: "8.0 GiB", label["CLIP"]: "2.0 GiB", "freed, kept by PyTorch": "1.0 GiB",
@@ -137,8 +139,8 @@ def devices_are_shown():
 
 
 def nothing_came_from_elsewhere(comfy):
-    """All that the browser requested since the tab was opened is at ComfyUI's own address. ComfyUI's page may request
-    other addresses by itself: such a request counts as the page's if a stack of scripts led to it, and no script in
+    """Asserts that the pack has requested nothing but ComfyUI's own address since the tab was opened. ComfyUI's page
+    may request other addresses. Such a request counts as the page's if a stack of scripts led to it, and no script in
     this stack is of the pack. A request without a stack counts as the pack's."""
     def from_elsewhere():
         return [(url, scripts) for url, scripts in browser.requests()
@@ -155,9 +157,10 @@ def nothing_came_from_elsewhere(comfy):
 
 
 def is_as_reported(comfy, run):
-    """Whether the tab shows what `memstow report --json` has. ComfyUI is idle, but the two are not read at once. So
-    live memory of a model may differ by 64 KiB, which a collection of garbage may free meanwhile; resident memory by 4
-    MiB, because the tab learns of changes of a megabyte; and each figure by what the tab rounds it to."""
+    """Whether the tab shows what `memstow report --json` has. ComfyUI is idle, but the tab and the report are not read
+    at the same moment. So the live memory of a model may differ by 64 KiB, which a garbage collection may free
+    meanwhile. Resident memory may differ by 4 MiB, because the tab learns only of changes of a megabyte. Each figure
+    may also differ because the tab rounds it."""
     report, shown = support.report(comfy.pid()), rows(browser)
     ours = {f"{one['name']} ({one['origin']})": one for one in report["owners"]
             if one["kind"] == "model" and one["live_bytes"] and not one["name"].startswith("loading ")}
@@ -175,7 +178,7 @@ def is_as_reported(comfy, run):
             (row) => [row.children[1].textContent, row.children[2].textContent])"""))
     resident = sum(bytes_of(value) for name, value in legend.items() if name not in ("available", "other programs"))
     residency = report["residency"]
-    # The kernel counts the ledger as a mapped file, too, and also the pages of .data that nobody has written to.
+    # The kernel's figure of mapped files also contains the ledger, and the pages of .data that nobody has written to.
     files = residency["mapped_file_bytes"], residency["memstow_bytes"] + residency["program_data_bytes"]
     found += [close(resident, residency["rss_bytes"], 4 * 2**20),
               files[0] - 4 * 2**20 <= bytes_of(legend["mapped files"]) <= sum(files) + 4 * 2**20, files[0] > 2**26]
@@ -227,7 +230,7 @@ with start("memstow", "comfyui") as comfy:
     support.wait_for(lambda: is_as_reported(comfy, 1), 30, "figures that are those of the report")
     devices_are_shown()
 
-    # figures come by themselves, at most once in two seconds
+    # The tab gets figures without asking for them, at most once in two seconds.
     browser.js("""
         window.times = [];
         window.begun = performance.now();
@@ -240,7 +243,8 @@ with start("memstow", "comfyui") as comfy:
     times, begun, now = browser.js("return [window.times, window.begun, performance.now()]")
     assert len(times) <= 2 + (now - begun) / 2000, (times, begun, now) # one event may have been on its way
 
-    # after a restart of ComfyUI, another model may have the id of an earlier one
+    # After a restart of ComfyUI, another model may have an id that the tab knows already. The tab then shows the new
+    # model's name.
     names = browser.js("""
         const show = (figures) => window.comfyAPI.api.api.dispatchEvent(
             new CustomEvent("memstow.figures", { detail: figures }));
@@ -343,7 +347,7 @@ with start("memstow", "comfyui") as comfy:
     assert not complaints, complaints
     nothing_came_from_elsewhere(comfy)
 
-    # a page of another site, also a sandboxed one, can do nothing and read nothing
+    # A page of another site can do nothing and read nothing. The same holds for a sandboxed page.
     before = comfy.report(), comfy.owners(), len(comfy.get("/memstow/snapshot")["snapshots"])
     own = f"127.0.0.1:{comfy.port}/"
     attack = f"""<script>
@@ -392,7 +396,7 @@ with start("memstow", "comfyui") as comfy:
 
     assert comfy.status_of("/memstow/restart", b"{}", same) == 409, "it runs under memstow already"
 
-# not installed: no command beside the pack, none beside Python, none in PATH
+# memstow is not installed: its command is neither beside the pack nor beside Python nor in PATH
 shutil.copytree(support.ROOT / "tools/comfyui", support.HERE / "pack", ignore=shutil.ignore_patterns("__pycache__"))
 (support.HERE / "bin").mkdir()
 settle("plain")

@@ -2,9 +2,10 @@
 # needs: comfyui deb:chromium deb:chromium-driver pip:selenium==4.51.0 pip:comfyui-frontend-package==1.32.9
 # timeout: 900
 # long
-"""With the setting for badges, nodes on the canvas show what they held at most in the last run, and what stayed, as the
-report has it, also while the tab is closed. The setting is off at first; badges go when it is turned off. Figures are
-for clients that ComfyUI knows. The tab looks for leaks only while the setting for leaks is on."""
+"""While the setting for badges is on, nodes on the canvas have badges, also while the tab is closed. A badge says what
+the node held at most in the last run, and what stayed, as the report has it. The setting is off at first. When it is
+turned off, the badges go. Only clients that ComfyUI knows get figures for badges. The tab looks for leaks only while
+the setting for leaks is on."""
 import json, sys
 
 import support
@@ -19,8 +20,8 @@ browser.driver.set_script_timeout(60)
 
 
 def numbered(workflow):
-    """The workflow with numbers as ids, as the editor makes them, and without its image: front end 1.27.10 cannot make
-    the VAELoader of ComfyUI 0.3.75. The same node has the same number in all workflows here."""
+    """The workflow with numbers as ids, as the editor makes them. Its image is left out, because front end 1.27.10
+    cannot make the VAELoader of ComfyUI 0.3.75. The same node has the same number in all workflows here."""
     workflow = {name: node for name, node in workflow.items() if name not in ("vae", "image", "image_digest")}
     number = {name: str(at) for at, name in enumerate(sorted(workflow), 1)}
     return {number[name]: {**node, "inputs": {

@@ -25,7 +25,7 @@ browser.driver.set_script_timeout(60)
 
 
 def named(button):
-    """The types of the models that are named beside a button, and the size that is said."""
+    """Returns the types of the models that are named beside a button, and the size that is given there."""
     text = browser.text(f"#memstow-{button}").partition(": ")[2].partition("; besides")[0].partition(". It")[0]
     models, _, size = text.rpartition(": ")
     return {model.split()[0] for model in models.split(", ") if model}, size
@@ -128,7 +128,7 @@ def use_by_keyboard(comfy):
     go_to("select", "Policy of CLIP")
     assert "policy none" in says_next(Keys.ARROW_UP)
 
-    # buttons, by Enter and by the space bar; the focus stays where it was
+    # Enter and the space bar press a button. The focus stays on the button.
     for keys, name, expected in ((Keys.ENTER, "Why is VAE", "VAE WanVAE"), (Keys.SPACE, "Stow MODEL", "stowed"),
                                  (Keys.ENTER, "Restore MODEL", "restored"), (Keys.SPACE, "Snapshot", "Snapshot"),
                                  (Keys.ENTER, "Apply", "kept 3"), (Keys.ENTER, "Unload models", "asked for")):
@@ -150,8 +150,9 @@ def use_by_keyboard(comfy):
     browser.driver.switch_to.window(own)
 
 
-# Of each step: the wanted width of the tab, the size of the window, the least and the most that the tab then has. The
-# front ends of 2025 allow a side bar of no less than a tenth of the window, that of November 2026 always 297 pixels.
+# Each row is a step: the wanted width of the tab, the size of the window, and the least and the greatest width that the
+# tab may then have, all in pixels. In the front ends of 2025, a side bar has at least a tenth of the window's width. In
+# the front end of November 2026, it has at least 297 pixels.
 OLDER = ((10, (900, 700), 60, 95), (10, (1400, 1000), 110, 145), (200, (1400, 1000), 195, 205))
 PRESENT = ((10, (900, 700), 295, 300), (10, (1400, 1000), 295, 300))
 
@@ -198,7 +199,7 @@ with Comfy(under="memstow", arguments=("--front-end-root", str(PAGE))) as comfy:
     support.wait_for(lambda: set(comfy.owners()) == {"MODEL"}, what="the end of two models")
     says("free", set())
 
-    # one model has the policy free: the button frees this model only
+    # If one model has the policy free, the button frees only this model.
     comfy.run(mixed(3, None, None))
     choose(browser, "VAE", policy="free")
     says("free", {"VAE"})

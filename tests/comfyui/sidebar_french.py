@@ -82,14 +82,15 @@ with start("memstow", "comfyui") as comfy:
     choose(browser, "CLIP", policy="free")
     assert "politique free ; retenue" in browser.js("return window.said.at(-1)"), browser.js("return window.said")
 
-    # another language is there at once, also if the server is slow to answer
+    # When the language is changed, the tab shows the new language at once, also if the server is slow to answer.
     browser.js(HOLD)
     set_to(browser, LOCALE, "en")
     browser.wait("document.querySelector('.memstow h2').textContent === 'Memory'")
     assert browser.js("return document.querySelectorAll('.memstow-models > li').length") == 3, browser.text(".memstow")
     browser.js("window.release()")
 
-    # another language, and back, while the tab is open; a language that the tab does not have
+    # While the tab is open, the language changes to English, then to one that the tab does not have, then back to
+    # French. For the language that the tab does not have, it shows English.
     for language, title in (("en", "Memory"), ("ja", "Memory"), ("fr", "Mémoire")):
         set_to(browser, LOCALE, language)
         browser.wait(f"document.querySelector('.memstow h2').textContent === '{title}'")

@@ -3,10 +3,11 @@
 # needs: pip:axe-core-python==0.1.0
 # timeout: 900
 # long
-"""Long work in the tab "Memory" shows its progress, and can be cancelled: the page of the present moment, the
-comparison with the last snapshot, a snapshot, a move. A command that is cancelled ends; a cancelled snapshot leaves no
-file; an order that has not begun is withdrawn; a move that has begun stops where it is, and nothing of the model is
-lost. The tab learns by ComfyUI's web socket that an order has ended; without the socket, it asks every few seconds.
+"""Long work in the tab "Memory" shows its progress, and can be cancelled. Such work makes the page of the present
+moment or the comparison with the last snapshot, takes a snapshot, or moves a model. A command that is cancelled ends; a
+cancelled snapshot leaves no file; an order that has not begun is withdrawn; a move that has begun stops where it is,
+and nothing of the model is lost. The tab learns by ComfyUI's web socket that an order has ended; without the socket, it
+asks every few seconds.
 
 Test doubles hold the work back. One is a command that waits for ever when it is to make a page. The other is a pack
 that lets a snapshot wait, and moves a model out and back again and again until one of its moves is cancelled."""
@@ -79,8 +80,9 @@ def cancel():
     support.wait_for(attempt, 300, "the end of the work")
 
 
-# window.ends gets the ends of requests, as they come by the web socket. window.asked gets the times when the tab asks
-# for an end. With window.isDeaf the requests name no client, so that no end comes by the web socket.
+# window.ends gets the messages on the web socket that say that a request has ended. window.asked gets the times at
+# which the tab asks whether a request has ended. If window.isDeaf is set, the requests name no client, so that no such
+# message comes.
 LISTEN = """
     const api = window.comfyAPI.api.api, before = api.fetchApi;
     Object.assign(window, { ends: [], asked: [], isDeaf: false });
@@ -103,7 +105,7 @@ def said():
 
 
 def opened(what):
-    """Opens a page that the tab links to in its own window, closes the window, and returns the page's text."""
+    """Clicks a link of the tab, which opens a page in a new window. Closes the window, and returns the page's text."""
     browser.wait(f"document.querySelector('[data-made={what}] a')")
     own = browser.driver.current_window_handle
     browser.js(f"document.querySelector('[data-made={what}] a').click()")

@@ -2,8 +2,8 @@
 # needs: comfyui cc
 # timeout: 300
 """Without memstow in the process the pack hooks nothing: ComfyUI's functions are its own, outputs are the same, the
-policy node is a wire, the routes of memory do not exist, and one line in the log says how to start memstow. The module
-does nothing, and says so once."""
+policy node is a wire, the routes of memory do not exist, and one line in the log says how to start memstow. The Python
+module memstow does nothing, and says so once."""
 import shutil, subprocess, sys
 
 import support

@@ -36,7 +36,8 @@ def node(kind, **inputs):
 
 
 def refused(function, *words):
-    """Asserts that the function raises one LoopError, and that its text contains these words."""
+    """Asserts that the function raises a LoopError, and that the error's text is one short line with these words.
+    Returns this text."""
     import memstow_loops
     try:
         result = function()

@@ -1,5 +1,5 @@
-"""A double of memstow_state, for tests of loops alone. Values are kept in a dictionary; tensors are copied on their way
-in and out. It has the interface of the store, but it counts nothing and keeps nothing in files."""
+"""A double of memstow_state, for tests of loops without memstow. It has the interface of the store, but it counts
+nothing and keeps nothing in files. It keeps values in a dictionary, and copies tensors on their way in and out."""
 import copy, threading
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Batches, over a double of the store and of ComfyUI's queue. Only small values of elements are put together into one
 value; if that fails, the values stay as they are, and the batch ends well. The driver keeps no input once the store
-has it. A batch with a prefix never runs a finished element again: not if the element gave nothing, if `when` left it
+has it. A batch with a prefix never runs a finished element again, even if the element gave nothing, if `when` left it
 out, if a condition stopped the batch, or if the process was killed. The node "Loop result" reads a port's values as a
 list."""
 import gc, logging, sys, threading, weakref
@@ -91,7 +91,7 @@ for independent in (False, True):
     given = Value()
     reference = weakref.ref(given)
     seen, is_gone = [], threading.Event()
-    # before each prompt, waits until this test has dropped `given`
+    # Before each prompt, the queue waits until this test has dropped `given`.
     queue.before = lambda prompt: seen.append((is_gone.wait(60), gc.collect(), reference())[2]) # noqa: B023
     loop = memstow_loops.start_loop([SAME], {"v": [given, Value()] if independent else given}, 2,
                                     independent=independent)
@@ -102,8 +102,8 @@ for independent in (False, True):
     assert seen[-1] is None and reference() is None, "the driver has the input, beside the store"
     loops.drop(loop)
 
-# the call that runs a loop and waits for it does not keep the inputs, either. The first iteration runs on another
-# thread, and waits there until the inputs are gone
+# run_sequential(), which runs a loop and waits for its end, does not keep the inputs, either. The first iteration runs
+# on another thread, and waits there until the inputs are gone.
 references = []
 
 
@@ -127,7 +127,7 @@ if sys.version_info >= (3, 11): # in older Pythons the caller's frame keeps the 
 queue.before = lambda prompt: None
 
 
-# The batch is cancelled, and asked for its values, while its inputs are put.
+# While the inputs of a batch are put into the store, the batch is asked for its values and cancelled.
 def waiting_put(store, id, value):
     putting.set()
     assert may_put.wait(60), "nobody has said go on"
@@ -184,7 +184,8 @@ assert again("failed", STEP)[1] == 1 and again("failed", STEP)[1] == 0
 assert len(kept["failed"].ids()) < 10, kept["failed"].ids()
 
 
-# killed while values are put together: the chunk is there already, and the single values are still there
+# The driver is killed while it puts single values together into a chunk: the chunk is in the store already, and the
+# single values are still there.
 def killed(_store, _id):
     raise SystemExit("killed")
 

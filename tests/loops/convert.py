@@ -37,8 +37,8 @@ found = convert(shape(1, "Image", ["b.png", "image"], outputs=["IMAGE", "MASK"])
 assert inputs(found) == {"1": {"image": "b.png"}, "2": {"pixels": ["1", 0]},
                          "3": {"latent": ["2", 0], "seed": 42, "steps": 20, "sampler": "heun", "denoise": 0.5}}, found
 assert found["3"]["_meta"]["title"] == "Mine" and found["1"]["_meta"]["title"] == "Image"
-# in documents of old editors, the control after a seed is true or false. A truth value after the seed is no control if
-# it is an input of the class
+# In documents of old editors, the control after a seed is true or false. But true or false after a seed is no control
+# if the node's class has an input for this value.
 for control in (True, False):
     assert inputs(convert(shape(3, "Sample", [42, control, 20, "heun", 0.5]))) == {
         "3": {"seed": 42, "steps": 20, "sampler": "heun", "denoise": 0.5}}
@@ -46,7 +46,8 @@ flagged = {**CLASSES, "Seeded": described([], True, seed=["INT", {}], flag=["BOO
 for control in ([], ["fixed"]):
     found = memstow_loops.convert_workflow(document(shape(1, "Seeded", [42, *control, True, 20])), flagged)
     assert inputs(found) == {"1": {"seed": 42, "flag": True, "steps": 20}}, found
-# nodes without the control, with an input that was a widget, with named widgets, and with a default
+# Nodes in other forms: with a seed but without the control, with an input that was a widget, with named widgets, and
+# with widgets that have their default values.
 found = convert(shape(1, "Number", [7]),
                 shape(2, "Sample", [42, 20, "heun"], [("latent", None), ("seed", 5, "INT", True)]),
                 shape(3, "Blur", {"radius": 2.5, "hidden": 1}), shape(4, "Blur"), shape(5, "Text", ["fixed"]),
@@ -77,7 +78,7 @@ assert found["3"]["inputs"] == {}, "a bypassed node without an input of that typ
 assert inputs(convert(shape(1, "Text", [["a", 1]])))["1"] == {"text": {"__value__": ["a", 1]}}
 
 
-# subgraphs: an input by link, one by widget, one without either; one subgraph in another
+# Subgraphs, also one inside another. An input of a subgraph comes from a link, from a widget, or from neither.
 def subgraph(id, nodes, links, **more):
     keys = ("id", "origin_id", "origin_slot", "target_id", "target_slot")
     return {"id": id, "name": id, "nodes": nodes, "links": [dict(zip(keys, link), type="INT") for link in links],

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""The driver by itself, over a double of the store and of ComfyUI's queue: the order in which a value is looked up,
-when and condition, bounds, batches, failures, cancelling, resuming, and plans that are refused before anything is
-queued."""
+"""The driver by itself, over a double of the store and of ComfyUI's queue: the order in which a value is looked up, the
+options `when` and `condition`, bounds, batches, failures, cancelling, resuming, and plans that are refused before
+anything is queued."""
 import threading
 
 from _double_host import MORE, Pack, Queue, end_of
@@ -39,8 +39,8 @@ generations = {n["generation"] for n in loaders}
 assert len(generations) == len(loaders) == 50, "each iteration's loader is another one to the node cache"
 assert all(p.fresh == {"1", "2", "3"} and not p.constant for p in queue.prompts) and len(queue.ended) == 3
 
-# where a value is looked up: in an earlier workflow of this iteration, then in the last committed iteration, then in
-# the inputs. The value of a wire can be seen, and is not carried
+# A value is looked up in an earlier workflow of the same iteration, then in the last committed iteration, then in the
+# inputs. The value of a wire can be read, but it is not carried to the next iteration.
 TWICE = {"1": port("n"), "2": node("Add", a=["1", 0], b=["1", 0]), "wire": port("seen", ["2", 0]),
          "3": port("double", ["wire", 0])}
 BACK = {"1": port("double"), "4": port("seen"), "2": node("Add", a=["1", 0], b=["4", 0]), "3": port("n", ["2", 0])}
@@ -104,7 +104,8 @@ for inputs in ({}, {"n": 1}, {"n": []}):
 refused_before(lambda: run({**STEP, "9": port("m"), "8": node("Show", value=["9", 0])}, inputs={"n": [1], "m": [1, 2]},
                            independent=True), "n: 1", "m: 2")
 
-# failures: iteration, workflow and node are named, and the state is the last committed one
+# The message of a failure names the iteration, the workflow and the node. The loop keeps the values of its last
+# committed iteration.
 queue.fail = {5: "as planted"}
 failing = memstow_loops.start_loop([STEP], {"n": 1}, 10, name="failing")
 assert end_of(failing, "failed") == {"n": 5}
@@ -132,7 +133,8 @@ queue.checked = 0
 end_of(memstow_loops.start_loop([STEP], {"n": 1}, 2, name="failing")) # the name is free again
 assert queue.checked == 1, "the plan that was made before the old loop was closed is made again"
 assert failing.closed and loops.remove("failing") and not loops.remove("failing")
-# values that cannot be committed: the nodes are named, and nothing of that iteration is visible; a batch goes on
+# If the values of an iteration cannot be kept, the error names the node, and no value of that iteration is visible. A
+# batch goes on with its next element.
 queue.before = lambda prompt: setattr(next(iter(_state_double._open.values())), "full", len(queue.prompts) == 3)
 queue.prompts.clear()
 full = memstow_loops.start_loop([STEP], {"n": 1}, 10, name="full")
@@ -142,7 +144,7 @@ assert full.error == ("iteration 3, workflow 1: node 3 (DiscomfortPort): the val
 assert loops.remove("full")
 assert run(STEP, inputs={"n": [1, 2, 3, 4]}, independent=True) == {"n": [3, 4, None, 6]}
 queue.before = lambda prompt: None
-# cancelled in the middle of the second of two workflows: nothing of that iteration is visible
+# The loop is cancelled while the second of its two workflows runs. No value of that iteration is visible.
 second = {"1": port("m"), "2": node("Add", a=["1", 0], b=1), "3": port("m", ["2", 0])}
 queue.before = lambda prompt: loops.remove("c") if len(queue.prompts) == 6 else None
 queue.prompts.clear()
@@ -151,7 +153,8 @@ assert end_of(loop, "cancelled") == {"n": 4, "m": 2}, loop.values()
 assert "iteration 3, workflow 2" in loop.error, loop.error
 assert loops.remove("c") and not _state_double._open
 queue.before = lambda prompt: None
-# deleted twice while an iteration commits: that iteration counts, and the next one queues nothing
+# The loop is deleted twice while an iteration commits. This iteration counts, and no prompt of a next iteration is
+# queued.
 committing, may_go_on = threading.Event(), threading.Event()
 
 
@@ -162,7 +165,7 @@ def waits(before, *arguments):
 
 
 def start_that_waits(method, iterations):
-    """Starts a loop whose store waits in this method. Returns the loop, once it waits there."""
+    """Starts a loop whose store waits when this method is called. Returns the loop as soon as the store waits."""
     committing.clear()
     may_go_on.clear()
     queue.prompts.clear()
@@ -184,7 +187,7 @@ for iterations, state in ((10, "cancelled"), (1, "done")):
     assert loop.store.generation == 1 and loop.error == {
         "cancelled": "iteration 2, workflow 1: it was cancelled", "done": ""}[state], loop.error
     assert loops.remove("waits") and not loops.remove("waits") and not _state_double._open
-# The loop is deleted while a slow put is under way: nothing of that iteration is visible.
+# The loop is deleted while a slow put is under way. No value of the iteration that puts is visible afterwards.
 loop = start_that_waits("put", 10)
 assert loops.remove("waits") and not loop.wait(0.2), "the prompt runs, and the loop waits for it"
 may_go_on.set()
@@ -197,7 +200,8 @@ reading, get_committed = threading.Event(), _state_double.Store.get_committed
 
 
 def slow_get(store, id, *default):
-    """For the thread of this test: after the first value, gives the loop time for its next iteration."""
+    """Reads a value. After the first value that the test's own thread reads, waits for a while, so that the loop may
+    make its next iteration."""
     found = get_committed(store, id, *default)
     if threading.current_thread() is threading.main_thread() and not reading.is_set():
         reading.set()
@@ -258,7 +262,8 @@ refused(lambda: run(STEP, inputs={"n": 0}), "closes")
 loops = queue.loops = Loops(queue, _state_double.open)
 memstow_loops.serve(Pack(queue))
 
-# a resumed loop goes on after the store's last generation. If the store has enough iterations, the loop ends at once
+# A resumed loop goes on after the last generation of its store. It ends at once if the store has all iterations that
+# were asked for, or if the loop's condition holds already.
 kept = {}
 
 
@@ -277,8 +282,8 @@ assert run(STEP, iterations=4, name="p", persist_prefix="p") == {"n": 9} and not
 kept["p"].closed = False
 assert run(STEP, iterations=100, condition={"port": "n", "op": ">", "value": 8}, name="p",
            persist_prefix="p") == {"n": 9} and not queue.prompts
-# a change of the first inputs would be ignored, so it is refused; a call without inputs, or with inputs of new ports
-# only, is accepted
+# When a loop is resumed, other first inputs would be ignored, so they are refused. A call without inputs, or with
+# inputs of new ports only, is accepted.
 for other in ({"n": 2}, {"n": 1, "k": 1}):
     kept["p"].closed = False
     words = ("'k'",) if "k" in other else ("another value of n", "after iteration 4", "another prefix")
@@ -321,8 +326,7 @@ kept["b"].closed = False
 assert run(STEP, inputs={"n": [1, 2, 3]}, independent=True, name="b", persist_prefix="b") == {"n": [3, 4, 5]}
 assert len(queue.prompts) == 1, "of a batch only the element that failed runs again"
 loops.open_store = _state_double.open
-# A loop has ended, and its prefix is asked for with other inputs: this is refused, and the ended loop can still be
-# found.
+# A new loop with the prefix of an ended loop, but with other inputs, is refused. The ended loop can still be found.
 begun = memstow_loops.start_loop([STEP], {"n": 1}, 2, name="begun", persist_prefix="begun")
 assert end_of(begun) == {"n": 5}
 refused(lambda: memstow_loops.start_loop([STEP], {"n": 2}, 4, name="other", persist_prefix="begun"), "another value")

@@ -98,7 +98,7 @@ may_end.set()
 queue.before = lambda prompt: None
 ended(loop, "cancelled", "iteration 1, workflow 1: it was cancelled")
 
-# a node that blocks the OUTPUT is an error, because otherwise the port would keep the value of the last iteration
+# A node that blocks an OUTPUT is an error, because otherwise the port would keep the value of the iteration before.
 queue.blocked = {3}
 words = "node 3 (DiscomfortPort): nothing came into it: a node before it has blocked it"
 assert ended(start(STEP), "failed", f"iteration 2, workflow 1: {words}") == {"n": 3}

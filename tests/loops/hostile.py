@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Hostile names, ids and values, over a double of the store and of ComfyUI's queue. An id or a name with the end of a
-line, NUL or half of a character in it, or with the beginning of memstow's own ids, is refused, and the message names
-the node. A value that looks like the driver's own list of outputs is carried as it is. Ids with `/`, brackets or a
-colon are only ids. Node classes whose own code fails are errors that name the class. The cost of an element does not
-grow with the size of its batch. The log tells of a loop that takes long."""
+"""Hostile names, ids and values, over a double of the store and of ComfyUI's queue. An id or a name is refused if it
+contains the end of a line, NUL or half of a character. An id is also refused if it begins like memstow's own ids. The
+message about an id names the node. A value that looks like the driver's own list of outputs is carried as it is. Ids
+with `/`, brackets or a colon are only ids. A node class whose own code fails gives an error that names the class. The
+cost of an element does not grow with the size of its batch. The log tells of a loop that takes long."""
 import time, types
 
 from _double_host import Pack, Queue, end_of, logged
@@ -59,7 +59,7 @@ for name in ("a/b", "..", "%s %d", "語" * 40, "<script>"):
     assert end_of(memstow_loops.start_loop([counter("n")], {"n": 1}, name=name)) == {"n": 2}
     assert loops.remove(name)
 
-# titles: a workflow's author cannot begin a line in the log
+# The author of a workflow cannot begin a new line of the log by line breaks in a title.
 titled = counter("n") | {"4": {**port("", ["2", 0]), "_meta": {"title": "a\nmemstow: b\u2028c"}}}
 begins_nothing(lambda: run(titled, inputs={"n": 1}), "“a memstow: b c”")
 
@@ -114,7 +114,7 @@ open_store, loops.open_store = loops.open_store, busy
 begins_nothing(lambda: run(counter("n"), inputs={"n": 1}, persist_prefix="p"), "another loop has the prefix")
 loops.open_store = open_store
 
-# the cost of an element: how many values are read and listed
+# a larger batch reads and lists hardly more values for each element than a small one
 def asked_for(size):
     asked = [0]
 
@@ -139,7 +139,7 @@ def asked_for(size):
 
 assert asked_for(driver.CHUNK * 40) <= asked_for(driver.CHUNK * 2) * 1.5
 
-# the log tells of a loop that takes long, but seldom
+# a loop that takes long writes only a few lines to the log
 lines = logged()
 driver.time = types.SimpleNamespace(time=time.time, time_ns=time.time_ns,
                                     monotonic=lambda: len(queue.prompts) * driver.PROGRESS_SECONDS / 4)
@@ -148,6 +148,6 @@ end_of(memstow_loops.start_loop([counter("n")], {"n": 0}, 12, name="long"))
 assert [line for line in lines if "of 12 iterations" in line] == [
     "memstow: loop long: 4 of 12 iterations", "memstow: loop long: 8 of 12 iterations",
     "memstow: loop long: done after 12 of 12 iterations"], lines
-# a line of the log can be written, whatever a node's error says
+# an error of a node is made into one line that can be written to the log, whatever characters the error has
 from memstow_loops.graph import one_line # noqa: E402
 assert one_line("a\ud800b\nc") == "a\\ud800b c"

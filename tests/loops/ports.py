@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""discover_ports finds the mode of each port from its connections, its type from consumers and producers, also through
-other ports, its tags, and the order of execution. A warning names consumers that disagree about the type, or about the
-choices of a list. Cycles, unknown classes, ports without id or connections, and two ports of one id and mode are
-errors, which name the nodes. The caller's document is not changed."""
+"""discover_ports finds the mode of each port from the port's connections, and its type from its consumers and
+producers, also if other ports are between. It also finds the tags of each port and the order of execution. A warning
+names consumers that disagree about the type, or about the choices of a list. Cycles, unknown classes, ports without id
+or connections, and two ports of one id and mode are errors, which name the nodes. The caller's document is not
+changed."""
 import copy, json
 
 from _graphs import CLASSES, described, node, port, refused
@@ -59,7 +60,7 @@ found = ports({
 assert found.ports[0].type == "*" and len(found.warnings) == 1, found
 assert all(word in found.warnings[0]
            for word in ("port x", "node 2 (Add)", "INT", "node 3 (Blur)", "IMAGE")), found.warnings
-# consumers with different choices: a value must be in the lists of all
+# If the consumers of a port have different lists of choices, a value must be in all of these lists.
 SCHEDULERS = {**CLASSES, "First": described([], True, c=[["x", "y"], {}]), "Other": described([], True, c=[["z", "y"]]),
               "Third": described([], True, c=[["w"], {}]), "Same": described([], True, c=[["y", "x"], {}]),
               "Unknown": described([], True, c=[[], {}])}

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""stitch_workflows: ids of several workflows are made distinct. An OUTPUT is joined to the INPUT of its id in a later
-workflow. Ports without a partner stay ports, one for each id and mode. Types that do not match are an error. In the
-editor's format, titles and positions survive, links are consistent at both ends, and the result converts to the same
-graph as in API format."""
+"""stitch_workflows joins several workflows. It makes the ids of their nodes distinct. It joins an OUTPUT to an INPUT
+with the same id in a later workflow. Ports without a partner stay ports, one for each id and mode. Types that do not
+match are an error. In the editor's format, titles and positions survive, links are consistent at both ends, and the
+result converts to the same graph as in API format."""
 import copy, itertools, json
 
 from _graphs import CLASSES, node, port, refused
@@ -39,7 +39,8 @@ assert modes(both) == [("latent", "INPUT", "LATENT"), ("picture", "OUTPUT", "IMA
                        ("start", "INPUT", "INT"), ("x", "PASSTHRU", "INT")], modes(both)
 assert len(both) == 8 and producer(both, "Sample", "seed")["class_type"] == "Add"
 assert [n["_meta"]["title"] for n in both.values() if n["class_type"] == "Sample"] == ["The sampler"]
-# a variable that goes through three workflows becomes one OUTPUT at the end, and at most one wire
+# If workflows in a row all read and write one port, the stitched workflow has one INPUT, one OUTPUT and at most one
+# wire for it.
 step = {"1": port("x"), "2": node("Add", a=["1", 0], b=1), "3": port("x", ["2", 0])}
 for count in (1, 2, 3, 5):
     chain = stitch(*[step] * count)
@@ -139,7 +140,7 @@ assert json.loads(json.dumps(result)) == result
 # if one workflow has API format, the result has it, too
 assert essence(stitch(first, as_api[1])) == essence(stitch(*as_api[:2]))
 
-# links as objects, groups and reroutes, in both versions of the format
+# Documents with groups and reroutes are stitched, in both versions of the format. In version 1, links are objects.
 def rerouted(amount, version):
     document = editor_step(amount)
     document["groups"][0]["id"] = 1
@@ -169,7 +170,8 @@ for versions in itertools.product((0.4, 1), repeat=2):
     assert points[3]["pos"][0] - points[1]["pos"][0] == titles_at(result, "plus 2") - titles_at(result, "plus 1")
     assert essence(memstow_loops.convert_workflow(result, CLASSES)) == essence(stitch(*as_api[:2]))
 
-# different subgraphs with one id, as in edited copies of a workflow; one of these subgraphs is nested
+# Two workflows have different subgraphs with the same id, as can happen with edited copies of one workflow. One of
+# these subgraphs is inside another subgraph.
 
 
 def with_subgraphs(amount):

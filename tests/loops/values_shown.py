@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""What GET /memstow/loops shows of values: JSON that each reader of JSON takes, whatever the value is. Numbers that
-JSON does not have, lists without end, very deep and very large values, and objects whose code raises are described. If
-the store cannot give a value, the answer is 503 with the reason."""
+"""GET /memstow/loops shows each value as JSON that any JSON reader accepts. A description stands in place of a number
+that JSON does not have, a list that contains itself, a very deep or very large value, and an object whose code raises.
+If the store cannot give a value, the answer is 503 with the reason."""
 import asyncio, importlib, json, math, sys, types
 
 import support

@@ -93,8 +93,8 @@ static void say(const char *what, size_t n, void **theirs, size_t m) {
     }
 }
 
-/* libunwind's slow way, which remembers nothing of removed code. The fast way remembers for each thread how to go on
- * from an address, cannot be told to forget it, and then reads invalid memory. */
+/* Unwinds by libunwind's slow way, which remembers nothing about code. The fast way remembers for each thread how to go
+ * on from an address, and cannot be told to forget it. So after code was removed, the fast way reads invalid memory. */
 static int step_by_step(void **out) {
     unw_context_t context;
     unw_cursor_t cursor;
@@ -112,8 +112,8 @@ static int step_by_step(void **out) {
 
 enum verdict { EQUAL, SHORT, OUTER, WRONG, TOO_DEEP };
 
-/* Compares our n frames with libunwind's, of which there are `all`. libunwind's frames begin inside the library, so the
- * comparison leaves out those before *first, and takes the next *m frames. */
+/* Compares our n frames with libunwind's stack of `all` frames. That stack begins inside the library. So only a part of
+ * it is compared: *m frames, beginning with the frame *first. Sets *first and *m. */
 static enum verdict judge(const struct caller *caller, size_t n, int all, size_t *first, size_t *m) {
     size_t i, j;
     *first = 0;

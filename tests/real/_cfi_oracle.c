@@ -51,7 +51,8 @@ static uint64_t register_value(uint64_t number, uint64_t pc) { return number == 
 
 /* --- what elfutils says --- */
 
-/* The result of an expression; `is_value`: the result is the value itself, not its address. */
+/* Computes the result of an expression. *is_value: whether the result is the value itself, and not its address. Returns
+ * false if the expression cannot be computed. */
 static bool compute(const Dwarf_Op *ops, size_t count, uint64_t pc, uint64_t cfa, uint64_t *out, bool *is_value) {
     uint64_t stack[64], top;
     size_t depth = 0;

@@ -2,7 +2,8 @@
  * libraries, children, signals, exceptions, deep recursion, and blocks that wander between all of these.
  *
  * _churn SECONDS CHILDREN LIBRARY… It writes three lines, and waits for an answer after each. "warm": each thing has
- * been done once. "quiet": the program holds no block of its own. "final BYTES BLOCKS": it holds exactly so much. */
+ * been done once. "quiet": the program holds no block of its own. "final BYTES BLOCKS": it holds exactly
+ * these bytes and blocks. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
@@ -283,7 +284,7 @@ static void end_worker(struct worker *worker) {
 
 static double deadline;
 
-/* Ends after a while; then another thread takes its place. */
+/* A worker thread. It ends after a while, and another worker takes its place. */
 static void *work(void *seed) {
     uint64_t random = (uint64_t)(uintptr_t)seed * 0x9E3779B97F4A7C15u | 1;
     self = begin_worker();
@@ -298,7 +299,7 @@ static void *work(void *seed) {
     return NULL;
 }
 
-/* The child becomes another program, or allocates and frees blocks of its own. */
+/* Forks. The child becomes another program, or allocates and frees blocks of its own. */
 static void have_child(uint64_t random) {
     pid_t child = fork();
     must(child >= 0, "fork");

@@ -1,4 +1,4 @@
-/* One of several libraries that come and go (_churn.cc). NUMBER gives each another layout. */
+/* One of several libraries that come and go (_churn.cc). NUMBER gives each library a layout of its own. */
 #include <stdlib.h>
 
 #define FRAME __attribute__((noipa))

@@ -28,7 +28,8 @@ def cases(file, files):
 
 
 def suite(default, arguments, seconds):
-    """A function for _suite.compare. default: the tests to run if no tests are named; if it is empty, all tests."""
+    """Returns a function for _suite.compare. If no tests are named, the function runs the tests in `default`. If
+    `default` is empty, it runs all tests."""
     def execute(tests, tracked):
         argv = command([PYTHON, "-m", "test", "-j2", "--timeout", "600", "--junit-xml", support.HERE / "cases.xml",
                         *arguments, *(tests or default)], tracked, "ledgers")

@@ -1,5 +1,5 @@
-"""Shared by the tests that load NVIDIA's CUPTI and read its headers: where it is, what of it cupti/ finds, and whether
-cupti/abi.h agrees with its headers."""
+"""Shared by the tests that load NVIDIA's CUPTI and read its headers: where CUPTI is, which of its functions cupti/
+finds, and whether cupti/abi.h agrees with NVIDIA's headers."""
 import importlib.util, pathlib, re
 
 import support
@@ -150,7 +150,7 @@ def table():
 
 
 def as_documented(version, library):
-    """Fails if cupti/ finds other functions than docs/cuda.md says. Returns what the page says of this version."""
+    """Fails if cupti/ finds other functions than docs/cuda.md says. Returns what docs/cuda.md says of this version."""
     clients, source = said = table()[version]
     found, second = found_in(library), functions("CUPTI_FUNCTIONS_V2")
     assert functions("CUPTI_FUNCTIONS") <= found, f"{version}: {functions('CUPTI_FUNCTIONS') - found}"

@@ -48,8 +48,8 @@ def headers():
 
 
 def table():
-    """The names of all lines. And for each line with a base name: (base name, version, whether the stream is the
-    thread's own)."""
+    """Returns the names of all lines, and (base name, version, whether the stream is the thread's own) for each line
+    that has a base name."""
     text = (support.ROOT / "preload/cuda/cuda_table.h").read_text()
     rows = re.findall(r'^(?:ENTRY|RESOLVER)\(\w+, (\w+), "(\w*)", (\d+), ([01])', text, re.M)
     return {row[0] for row in rows}, {(base, int(since), own == "1") for _, base, since, own in rows if base}
@@ -85,6 +85,6 @@ def is_about_memory(name):
 
 
 def meant(base, version, own):
-    """The line that a request means, as (version, whether the stream is the thread's own), by the rule of
-    cuda_route_meant. None: no line."""
+    """Returns the line that a request means, by the rule of cuda_route_meant: (version, whether the stream is the
+    thread's own). Returns None if no line is meant."""
     return max(((v, o) for b, v, o in lines if b == base and v <= version and (own or not o)), default=None)

@@ -1,4 +1,5 @@
-"""Checks where a report says that planted blocks came from: C++ functions, and further out lines of Python."""
+"""Checks that a report says where planted blocks came from: from which C++ functions, and from which Python lines
+further out."""
 import fnmatch, pathlib
 
 import support
@@ -24,14 +25,15 @@ def names(frame):
 
 
 def missing(stack, chain):
-    """The first element of `chain` that `stack` lacks in the order of the chain; None if it has all. Other frames may
-    lie between the elements. Elements may contain wildcards."""
+    """Returns the first element of `chain` that `stack` lacks, or None if it has all of them. The stack must have the
+    elements in the order of the chain, but other frames may lie between them. Elements may contain wildcards."""
     rest = iter(stack)
     return next((pattern for pattern in chain if not any(fnmatch.fnmatchcase(name, pattern) for name in rest)), None)
 
 
 def check_planted(sites, size, chain, blocks=1):
-    """Asserts that this many live blocks of that size were allocated by this chain, innermost first."""
+    """Asserts that `blocks` live blocks of `size` bytes were allocated by stacks that contain the chain, innermost
+    first."""
     found = {tuple(map(names, site["stack"])): site["live_blocks"] for site in sites
              if site["live_blocks"] and site["live_bytes"] == size * site["live_blocks"]}
     right = [count for stack, count in found.items() if not missing(stack, chain)]

@@ -1,5 +1,5 @@
-"""A program that saves a small model, loads it again, and plants tensors of unique sizes. It prints a line when all of
-them exist, and ends, with all of them alive, when its standard input ends."""
+"""A program that saves a small model, loads it again, and plants tensors of unique sizes. It prints a line when all
+tensors exist. When its standard input ends, the program ends while all tensors are still alive."""
 import os, sys
 
 import torch

@@ -8,14 +8,15 @@ MIMALLOC = "build/deps/cmeel-mimalloc/cmeel.prefix/lib/mimalloc-3.4/libmimalloc.
 @dataclasses.dataclass
 class Program:
     name: str
-    needs: list             # deb:PACKAGE pip:SPEC cargo:NAME path:COMMAND (the caller's own)
-    # bash runs it in an empty folder. It may use $MADE, $HOME, $TMPDIR, $PORT (free, on 127.0.0.1), $ROOT and $PYTHON
+    needs: list             # deb:PACKAGE, pip:SPEC, cargo:NAME, path:COMMAND (a command in the PATH of the caller)
+    # bash runs this script in an empty folder. The script may use $MADE, $HOME, $TMPDIR, $PORT (free, on 127.0.0.1),
+    # $ROOT and $PYTHON
     script: str
     prepare: str = ""       # for bash -e, once, in the folder $MADE, without memstow
-    names: tuple = ()       # processes whose ledgers must say that they allocated; by default the name's first word
-    unseen: str = ""        # the reason why these have allocated nothing, or have no ledger
+    names: tuple = ()       # processes whose ledgers must say that they allocated; by default: the first word of `name`
+    unseen: str = ""        # the reason why the processes in `names` have allocated nothing, or have no ledger
     frames: str = ""        # the reason why call stacks end early
-    killed: tuple = ()      # processes that normally end by a signal, or, as Go's do, unseen, by a raw system call
+    killed: tuple = ()      # processes that normally end by a signal, or by a raw system call that is not seen (Go's)
     differs: tuple = ()     # (pattern, replacement, reason) of text that differs between two runs without memstow
     exit: int = 0
     as_nobody: bool = False # it refuses to run as root
@@ -25,10 +26,11 @@ class Program:
         self.names = self.names or (self.name.split()[0],)
 
 
-# The order of _exerciser.c's threads decides what it holds at its end.
+# The order in which _exerciser.c's threads run decides what the program holds at its end.
 EXERCISER = ((r"^\d+ \d+$", "bytes blocks", "its threads free each other's blocks, in an order by chance"),)
 
-# Functions for all scripts: await COMMAND… tries for a minute; answers PORT is such a command.
+# Shell functions for all scripts. `await COMMAND…` runs the command until it succeeds, for about a minute. `answers
+# PORT` succeeds if a server listens at the port.
 SHARED = r"""
 await() { for _ in $(seq 600); do "$@" >/dev/null 2>&1 && return; sleep 0.1; done; echo "no success: $*"; return 1; }
 answers() { (exec 3<>/dev/tcp/127.0.0.1/"$1"); }
@@ -422,7 +424,7 @@ gcc -g -O0 -fno-builtin it.c -o it"""), differs=((r"\(process \d+\)|process \d+"
         bwrap --ro-bind / / --dev /dev --proc /proc --tmpfs /mnt --bind "$PWD/.." "$PWD/.." \
             --unshare-all --die-with-parent perl -e 'my @a = map { "x" x $_ } 1 .. 3000;
                      print scalar(@a), " $$\n"; exit 6'; echo $?""",
-            # The sandbox's first process is killed when the outer process ends (--die-with-parent), or ends before.
+            # The sandbox's first process ends by itself, or is killed when the outer process ends (--die-with-parent).
             names=("bwrap", "perl"), killed=("bwrap",)),
     Program("unshare", ["deb:util-linux"], r"""
         unshare --user --map-root-user --pid --fork --mount-proc \
@@ -605,8 +607,8 @@ CARGO = [
 
 
 def sanitized(name, flags, env="", needs=()):
-    """A program that runs twice: without a fault, so that the sanitizer finds nothing, and with a fault that it
-    finds."""
+    """A program that runs twice: without a fault, so that the sanitizer finds nothing, and with a fault that the
+    sanitizer finds."""
     compiler, sanitizer = name.split()[:2]
     return Program(name, [f"deb:{compiler}", *needs], rf"""
         {env}
@@ -669,7 +671,8 @@ SANITIZERS = [
 
 
 def on_allocators():
-    """_exerciser.c on each allocator: linked, preloaded, and linked statically."""
+    """Programs that run _exerciser.c on each allocator, which is linked as a library, preloaded, or linked
+    statically."""
     libraries = {"jemalloc": ("libjemalloc2", "libjemalloc.so.2", ["deb:libjemalloc-dev"],
                               "-l:libjemalloc.a -lm -lstdc++"),
                  "tcmalloc": ("libtcmalloc-minimal4", "libtcmalloc_minimal.so.4", ["deb:libgoogle-perftools-dev"],

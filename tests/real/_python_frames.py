@@ -1,6 +1,6 @@
-"""Run by each installed Python (python_frames.py). Compares the frames that preload/stacks/python.c sees with those
-that Python itself reports, in every way in which Python code can run. argv: the probe library. Prints how many chains
-and frames were compared."""
+"""Each installed Python runs this program (python_frames.py). In every way in which Python code can run, it compares
+the frames that preload/stacks/python.c sees with those that Python itself reports. argv: the probe library. Prints how
+many chains and frames were compared."""
 import asyncio, atexit, contextlib, ctypes, functools, gc, itertools, os, re, signal
 import sys, threading, time, weakref
 
@@ -41,8 +41,8 @@ def compare(status, text, want, more=False):
     assert status == len(got) + 1, (status, len(got), got, want)
     assert len(got) == len(want) or more and len(got) > len(want), f"{len(got)} frames, not {len(want)}:\n{got}\n{want}"
     for level, (a, b) in enumerate(zip(got, want)):
-        # Frame 0 is the function that takes both looks, in one line: between them its instruction changes, but not its
-        # line.
+        # Frame 0 is the function that calls both seen() and expected(), in one line. Between these calls its
+        # instruction changes, but its line does not.
         assert a[:4] == b[:4] and (a[4] == b[4] or level == 0), f"frame {level}: {a}, not {b}\n{got}\n{want}"
     counts["chains"] += 1
     counts["frames"] += len(got)
@@ -250,7 +250,7 @@ def classes():
         def __init__(self, x):
             self.x = check()
 
-    for _ in range(40):  # often enough to be specialised: then __init__, [] and properties run in the caller's loop
+    for _ in range(40):  # so often that Python specialises: it runs __init__, [] and properties in the caller's loop
         body = Body()
         body.method(), body.computed, body.missing, body[1], body + 1, body == 2
         {body: 1}, len(body), body(), repr(body)

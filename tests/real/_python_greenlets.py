@@ -1,4 +1,5 @@
-"""Greenlets exchange parts of the native stack (python_greenlets.py). argv: the probe library."""
+"""Greenlets switch, and thereby exchange parts of the native stack, while their Python frames are checked
+(python_greenlets.py). argv: the probe library."""
 import greenlet, random, sys
 
 from _python_frames import expected, local, parse, probe, seen, with_gil
@@ -7,7 +8,7 @@ looks = 0
 
 
 def check():
-    """Asserts that the frames are those that Python reports, and no more: other parts of the native stack belong to
+    """Asserts that the frames are exactly those that Python reports, although other parts of the native stack belong to
     other greenlets."""
     global looks
     for library in (probe, with_gil):
@@ -34,7 +35,7 @@ def body(n):
 
 
 def deep(n):
-    """Switches at any depth, so that the parts of the stack always differ."""
+    """Calls itself n times, and then switches to other greenlets, so that the parts of the stack always differ."""
     if n:
         return max([1], key=lambda _: deep(n - 1))
     check()

@@ -1,5 +1,5 @@
-/* Compiled with the headers of one Python: compares offsetof() with preload/stacks/python_layout.c. argv: its
- * libpython. Prints each difference. */
+/* A program that is compiled with the headers of one Python. It compares offsetof() with
+ * preload/stacks/python_layout.c, and prints each difference. argv: the libpython of this Python. */
 #define Py_BUILD_CORE 1
 #include <Python.h>
 #include <dlfcn.h>

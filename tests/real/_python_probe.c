@@ -1,5 +1,6 @@
 /* A library that Python loads with ctypes, for python_frames.py. It finds the Python frames of the calling thread with
- * preload/stacks/python.c, and the native frames with libunwind. It reads the records from a ledger in memory. */
+ * preload/stacks/python.c, and the native frames with libunwind. It has a ledger in memory, and reads the records of
+ * the frames from this ledger. */
 #define UNW_LOCAL_ONLY
 #include <errno.h>
 #include <libunwind.h>
@@ -100,8 +101,8 @@ static bool same(const struct stack *stack, size_t eval) {
                        stack->eval[eval].count);
 }
 
-/* Whether the frames of each loop are unchanged. If `damaged` is the index of a frame, the loop of that frame must be
- * found to differ, and no other loop. */
+/* Whether python_same() finds the frames of each loop unchanged. If `damaged` is the index of a frame, that frame is
+ * changed first. Then python_same() must find a difference in the loop of that frame, and in no other loop. */
 static bool verify(struct stack *stack, size_t damaged) {
     bool right = true;
     if (damaged < stack->count) stack->frame[damaged].instruction += 2;
@@ -114,7 +115,7 @@ static bool verify(struct stack *stack, size_t damaged) {
     return right;
 }
 
-/* Whether the last loop is found to differ when a frame is missing, and when there is one too many. */
+/* Whether python_same() notices that the last loop has one frame too few, and that it has one frame too many. */
 static bool verify_last(struct stack *stack) {
     size_t i = stack->evals - 1;
     if (!stack->evals || !stack->eval[i].anchor) return true;
@@ -137,7 +138,8 @@ static size_t print(const struct python_frame *frame, char *to, size_t room) {
     return n < (int)room ? (size_t)n : room - 1;
 }
 
-/* One line a frame, innermost first: name, file, first line, line, offset. Negative: python_same was wrong. */
+/* Writes one line for each frame, the innermost first: name, file, first line, line, offset. Returns the number of
+ * frames, or a negative number if python_same() was wrong. */
 EXPORT long probe_chain(char *to, size_t room) {
     struct stack *stack = malloc(sizeof *stack);
     take_stack(stack);
@@ -194,7 +196,7 @@ EXPORT void probe_code_moved(void) { generation_of_code++; }
 EXPORT unsigned probe_generation(void) { return generation_of_stacks; }
 EXPORT unsigned long probe_ledger_size(void) { return ledger_head->size; }
 
-/* A thread that calls back from C, without outer Python frames. */
+/* Calls a Python callback from C on a new thread, so that no Python frames are further out than the callback. */
 static void *(*callback)(void);
 static void *call(void *unused) {
     (void)unused;

@@ -1,4 +1,4 @@
-"""The installed Pythons that preload/stacks/python.c can read, and a library that shows what it reads."""
+"""Finds the installed Pythons that preload/stacks/python.c can read, and builds a library that shows what it reads."""
 import glob, os, pathlib, re, sys
 
 import support

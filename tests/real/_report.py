@@ -1,16 +1,16 @@
 """Checks that the report of any real program must pass."""
 
 def check_report(report, frames=1000):
-    """The numbers agree with each other, and nothing was lost except some frames of call stacks: fewer than
-    `frames`."""
+    """Asserts that the numbers agree with each other, and that only parts of call stacks were lost: fewer than `frames`
+    frames, and little else."""
     totals = report["totals"]
     for part in (totals, totals["host"], totals["mapped"]):
         assert 0 <= part["live_bytes"] <= part["peak_bytes"] <= part["allocated_bytes"], part
     assert totals["live_bytes"] == sum(totals[k]["live_bytes"] for k in ("host", "mapped", "cuda")), totals
     listed = sum(site["live_bytes"] for site in report["sites"]) + report["sites_omitted"]["live_bytes"]
     assert totals["live_bytes"] == listed, "the sites add up to the total"
-    # No caller can be found for MKL's kernels, so some frames are lost. If call stacks take more than 64 MB, stacks
-    # without live blocks make room, early enough for nearly all new stacks.
+    # No caller can be found for MKL's kernels, so some frames are lost. If call stacks take more than 64 MB, memstow
+    # folds stacks without live blocks. It does so early enough to have space for nearly all new stacks.
     lost = report["lost"]
     assert lost["stacks"] <= lost["folded"] / 100, lost
     assert lost["frames"] < frames and lost["python"] < 100, lost # Python frames that were just being entered or left
@@ -19,7 +19,7 @@ def check_report(report, frames=1000):
 
 
 def check_residency(report):
-    """At most 2 % + 4 MiB of the resident set is unexplained."""
+    """Asserts that at most 2 % + 4 MiB of the resident set is unexplained."""
     residency = report["residency"]
     rest, rss = residency["rest_bytes"], residency["rss_bytes"]
     assert abs(rest) <= 0.02 * rss + 4 * 2**20, f"{rest} of {rss} resident bytes are not explained: {residency}"

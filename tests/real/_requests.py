@@ -26,7 +26,8 @@ void *dlsym(void *library, const char *name) {
     return real(library, name);
 }
 """
-# Asks the resolver again, and says which answers are memstow's.
+# This program asks cuGetProcAddress for each recorded request again. It prints for each answer whether it is a function
+# of memstow.
 AGAIN = """
 import ctypes, sys
 class Place(ctypes.Structure):
@@ -101,7 +102,7 @@ def faults_of_symbol(name):
 
 
 def hooked(requests):
-    """The requests that memstow answers with a hook when they are asked again."""
+    """Makes the recorded requests again under memstow. Returns those that memstow answers with a hook."""
     file = support.HERE / f"{requests.label}.asked"
     file.write_text("".join(f"{name} {version} {flags}\n" for name, version, flags, _ in sorted(requests.resolver)))
     done = support.track(sys.executable, "-c", AGAIN, file, env=environment())
@@ -111,7 +112,8 @@ def hooked(requests):
 
 
 def check(requests):
-    """Each request is known to memstow's table, or needs no line in it. memstow answers those that are in the table."""
+    """Asserts that each request is known to memstow's table, or needs no line in it. memstow answers those that are in
+    the table."""
     entries = _entries.versions(_entries.headers()["13.5"])
     faults = [f"{requests.label}: {name} of {version}, flags {flags}: {fault}"
               for name, version, flags, found in sorted(requests.resolver)

@@ -1,13 +1,14 @@
-"""Another project's own test suite, with and without memstow: the same tests pass, fail and are skipped."""
+"""Runs the test suite of another project with and without memstow. The same tests pass, fail and are skipped."""
 import pathlib
 
 import support
 
 
 def compare(execute, repeats=2):
-    """execute(tests, tracked) runs the named tests (None: all of them) and returns {name: outcome}; outcomes are
-    compared. A test that differs is repeated. It is excused if it also differs from itself without memstow, or if all
-    repetitions under memstow are as without it. Prints the excused tests; fails if there are others."""
+    """Runs all tests of a suite with and without memstow, and compares their outcomes. execute(tests, tracked) runs the
+    named tests (None: all of them), and returns {name: outcome}. A test whose outcomes differ is repeated. It is
+    excused if its outcomes without memstow differ from each other, or if all repetitions under memstow have the outcome
+    of the run without memstow. Prints the excused tests. Fails if there are tests that are not excused."""
     plain, tracked = execute(None, False), execute(None, True)
     assert plain, "the suite ran nothing"
     suspects = sorted(t for t in plain.keys() | tracked.keys() if plain.get(t) != tracked.get(t))
@@ -43,8 +44,8 @@ def command(argv, tracked, folder):
 
 
 def check_ledgers(folder, named=1):
-    """Asserts that each process of the suite left a file that can be read. One in `named` files is reported with the
-    names of its functions, which takes most of the time."""
+    """Asserts that each process of the suite left a file that can be read. For one file in `named` files, the report
+    also names functions. Looking up these names takes most of the time."""
     files = sorted(pathlib.Path(folder).iterdir())
     assert len(files) > 1, files
     for number, file in enumerate(files):

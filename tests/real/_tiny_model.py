@@ -17,8 +17,8 @@ def attention(weights, name):
 
 
 def tiny_wan(ffn=65536):
-    """Nearly all of the model's 130 MB are in the feed-forward layers. ComfyUI takes the sizes of the layers from the
-    tensors, so tensors with random values will do."""
+    """Returns the weights of a model. Nearly all of their 130 MB are in the feed-forward layers. ComfyUI takes the
+    sizes of the layers from the tensors, so tensors with random values will do."""
     w = {"patch_embedding.weight": torch.randn(DIM, 16, 1, 2, 2) * 0.02, "patch_embedding.bias": torch.zeros(DIM),
          "head.modulation": torch.randn(1, 2, DIM)}
     for name, outputs, inputs in (("text_embedding.0", DIM, 4096), ("text_embedding.2", DIM, DIM),

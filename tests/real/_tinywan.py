@@ -1,4 +1,5 @@
-"""A node pack for the ComfyUI under test: conditioning from random numbers, so that no text encoder is needed."""
+"""A node pack for the ComfyUI under test. It makes conditioning from random numbers, so that no text encoder is
+needed."""
 import torch
 
 

@@ -1,5 +1,5 @@
-"""A usual training run: a data set, a DataLoader with workers that fork, a model, an optimizer, and a leak: a tensor of
-64 MiB that is never freed."""
+"""A usual training run with a data set, a DataLoader whose workers fork, a model and an optimizer. It leaks a tensor of
+64 MiB."""
 import ctypes
 
 import torch

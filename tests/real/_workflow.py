@@ -1,5 +1,5 @@
-"""Workflows for a running ComfyUI, and the files that they need in its folder. Run as a program, it writes these
-files."""
+"""Workflows for a running ComfyUI, and the files that they need in its folder. If this module is run as a program, it
+writes these files."""
 import pathlib, shutil, sys
 
 import support

@@ -22,10 +22,10 @@ import support
 from _programs import PROGRAMS, SHARED
 from _report import check_report
 
-SECOND = 1.0      # the limit for a report: processor time, user and system, so that a busy machine does not matter
+SECOND = 1.0      # limit for making a report: seconds of processor time (user and system), which do not depend on load
 SKIPPED = 77
 FEWEST = 40       # programs that must have run, when all were to run
-ENDS_IN = 5       # seconds: a program leaves processes running, and they have this time to end by themselves
+ENDS_IN = 5       # seconds in which processes that a program left running may end by themselves
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 ENDED = {"exited", "abrupt_exit", "raw_exit", "execed"}
 ENDED_OTHERWISE = {"killed", "ended_unseen"} # of the processes in Program.killed
@@ -82,7 +82,8 @@ def call_setup(step, names):
 # ---- running it
 
 def environment(program, folder):
-    """The environment of a program. It is the same with and without memstow, and has nothing of the caller's home."""
+    """Returns the environment of a program. It is the same with and without memstow. Only CALLERS_HOME and CALLERS_PATH
+    lead to the caller's home."""
     names = {"HOME": folder / "home", "TMPDIR": folder / "tmp", "XDG_RUNTIME_DIR": folder / "tmp",
              "MADE": folder / "made", "ROOT": support.ROOT, "PORT": support.free_port(),
              "PYTHON": VENV if VENV.exists() else support.PYTHON, "PATH": f"{CARGO}/bin:{DEBIAN}",
@@ -92,8 +93,8 @@ def environment(program, folder):
 
 
 def execute(argv, folder, env, seconds, user):
-    """(exit status, output, errors) of a command in a fresh folder run/. The status is None if it did not end in time.
-    Processes that it leaves running are ended."""
+    """Runs a command in a fresh folder run/. Returns (exit status, output, errors); the status is None if the command
+    did not end in time. Ends processes that the command leaves running."""
     for name in ("run", "home", "tmp"):
         fresh(folder / name, user)
     options = {"user": 65534, "group": 65534, "extra_groups": []} if user else {}
@@ -119,7 +120,7 @@ def fresh(folder, user):
 
 
 def children():
-    """The children of this process. Orphans below it become its children."""
+    """Returns the children of this process. Orphans below this process become its children."""
     return [int(pid) for pid in pathlib.Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()]
 
 
@@ -139,7 +140,8 @@ def end_all(seconds):
 
 
 def result_of(program, folder, env, tracked):
-    """{part: value} of one run. Text is replaced where the table says that it differs from run to run."""
+    """Runs the program once. Returns {part of the result: its text}. Where the table says that text differs from run to
+    run, this text is replaced."""
     argv = ["bash", "-uc", SHARED + program.script]
     if tracked:
         command = support.command_for_others() if program.as_nobody else support.MEMSTOW
@@ -159,7 +161,7 @@ def settled(program, text):
 
 
 def differences(plain, other):
-    """The differences, shortened so that people can read them."""
+    """Returns the differences, shortened so that people can read them."""
     text = []
     for what in plain:
         if plain[what] != other[what]:
@@ -172,7 +174,7 @@ def differences(plain, other):
 
 def check_ledgers(program, folder):
     """Checks that the ledger of each process opens and is plausible, and that the program itself has allocated. Returns
-    words about them."""
+    a text about the ledgers."""
     checked = [check_ledger(program, file) for file in sorted((folder / "ledgers").iterdir())]
     sizes, noted = {}, set()
     for report, _ in checked:
@@ -223,7 +225,7 @@ def timed(*arguments):
     return text, usage.ru_utime + usage.ru_stime
 
 
-# ---- one program, in a process of its own, which becomes the parent of its orphans
+# ---- one program, compared in a process of its own; this process becomes the parent of the program's orphans
 
 def compare(program, show):
     folder = support.HERE / "it"
@@ -260,7 +262,7 @@ def prepare(program, made, env):
 
 
 def one(name, show):
-    """Prints the outcome. The exit status is that of a test, or 2 for an error in the table."""
+    """Runs one program, and prints the outcome. The exit status is that of a test, or 2 for an error in the table."""
     program = next(p for p in PROGRAMS if p.name == name)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     atexit.register(end_all, 0)
@@ -304,7 +306,7 @@ def selected(names):
 
 
 def run_all(programs, jobs, show):
-    """{outcome: [program's name]}. Prints each outcome when it is known."""
+    """Runs the programs, and prints each outcome when it is known. Returns {outcome: [names of programs]}."""
     install(missing({need for p in programs for need in p.needs}))
     os.chmod(support.HERE, 0o755) # for programs that do not run as root
     outcomes, runnable = {}, []

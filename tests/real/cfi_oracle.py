@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # needs: cc deb:libdw-dev
 # timeout: 300
-"""For every row of the unwind tables of libc, libstdc++, the interpreter and, if it is installed, PyTorch, the CFI
-reader and elfutils find CFA, return address and rbp in the same places. The reader refuses only unusual rows."""
+"""The CFI reader and elfutils find CFA, return address and rbp in the same places. This is compared for every row of
+the unwind tables of libc, libstdc++, the interpreter and, if it is installed, PyTorch. The reader refuses only unusual
+rows."""
 import pathlib, re, subprocess, sys
 
 import support

@@ -1,9 +1,9 @@
 # needs: cc
 # timeout: 300
-"""Threads, coroutines, libraries, children, signals and exceptions come and go at random, with room for a part of their
-call stacks only, so that stacks make room for each other all the time. Live memory is exact to the byte throughout.
-Each stack is libunwind's, or an outer part of it if there was no room. tests/long real/churn_long does it for ten
-minutes."""
+"""Threads, coroutines, libraries, children, signals and exceptions come and go at random. There is not enough memory
+for all their call stacks, so memstow removes stacks without live blocks all the time to store new ones. Live memory is
+exact to the byte throughout. Each stack is the one that libunwind finds, or only the outer part of it if there was no
+memory for the rest. tests/long real/churn_long does the same for ten minutes."""
 import os, pathlib, shutil, struct, subprocess
 
 import support

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # needs: comfyui
 # timeout: 400
-"""A real ComfyUI under `memstow run`: it loads a diffusion model, runs a workflow three times, frees it and ends. While
-it runs and afterwards, the report adds up and explains the resident set."""
+"""A real ComfyUI under `memstow run` loads a diffusion model, runs a workflow three times, and ends. While it runs, its
+report explains the resident set, and agrees with a snapshot. After its end, the report adds up."""
 import json, os, pathlib, signal
 
 import support

@@ -2,10 +2,11 @@
 # long
 # timeout: 600
 # needs: cc cuda-headers launchers pip:numpy
-"""Triton and CuPy over the simulated driver, a test double. Triton compiles a kernel for an H100 and launches it, on
-memory that has left the device and come back; the simulated driver executes a function of its own by that name. CuPy
-contains the CUDA runtime, which stops where it asks for the driver's private tables: the simulated driver has none.
-What Triton and CuPy ask for is known to memstow's table, or needs no line in it."""
+"""Triton and CuPy over the simulated driver, a test double. Triton compiles a kernel for an H100. It launches the
+kernel, and launches it again after the kernel's memory has left the device and come back. The simulated driver does not
+execute the kernel, but a function of its own that has the same name. CuPy contains the CUDA runtime. The runtime stops
+where it asks for the driver's private tables, because the simulated driver has none. memstow's table knows what Triton
+and CuPy ask for, or what they ask for needs no line in the table."""
 import os, re, sys
 
 import support, _entries, _requests

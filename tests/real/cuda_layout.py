@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # cuda_table.h, cuda_abi.h and vram_driver.h describe CUDA in our own words. They agree with NVIDIA's headers of CUDA 12
-# and 13: each entry's arguments as they are passed (all pointers are alike, and so are whole numbers of one size),
-# structures and numbers.
+# and 13 about structures, about numbers, and about each entry's arguments. Only the way in which an argument is passed
+# is compared: all pointers are alike, and so are all whole numbers of one size.
 # needs: cc pip:nvidia-cuda-runtime>=13,<14 pip:nvidia-cuda-runtime-cu12
 import importlib.util, pathlib, re
 

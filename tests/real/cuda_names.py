@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # Every function of NVIDIA's headers, from CUDA 11.8 to 13.5, whose name is about memory, captures, binding, pools or
-# other processes has a line in cuda_table.h, or stands in _entries.py with the reason why it needs none. And a later
-# version of an entry that is in the table has a line of its own, unless its arguments are the same: else a program that
-# asks the driver for the later version would get a hook that passes other arguments.
+# other processes has a line in cuda_table.h, or stands in _entries.py with the reason why it needs none. If a later
+# version of an entry in the table has other arguments, that version has a line of its own. Otherwise a program that
+# asks the driver for the later version would get a hook that passes the wrong arguments.
 # needs: cuda-headers
 import re
 
@@ -52,7 +52,7 @@ def misled_in(entries):
                 yield f"{base} of version {version} has other arguments than the line of {max(older)}"
 
 
-# Names that are about memory, however they are written, and names that are not.
+# is_about_memory() finds names that are about memory, in every spelling, and no other names.
 for name in ("cudaMalloc", "cudaMallocPitch", "cudaMallocHost", "cuMemAlloc", "cuStreamIsCapturing", "cuGLCtxCreate",
              "cudaVDPAUSetVDPAUDevice", "cuMemMapArrayAsync", "cuMemHostRegister"):
     assert _entries.is_about_memory(name), name

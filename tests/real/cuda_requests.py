@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 # needs: cc cuda-headers pip:nvidia-cuda-runtime>=13,<14 pip:nvidia-cuda-runtime-cu12 pip:comfy-aimdo==0.6.0
 # needs: pip:nvidia-cuda-cupti>=13,<14 pip:nvidia-cuda-cupti-cu12
-"""What the real CUDA runtimes, CUPTI and comfy-aimdo ask the driver for: each name, version and flag is known to
-memstow's table, or needs no line in it. They run over the simulated driver, a test double. It does not imitate the
-driver's private tables (cuGetExportTable), so the runtime and CUPTI stop where they ask for these."""
+"""The real CUDA runtimes, CUPTI and comfy-aimdo ask the driver for functions. memstow's table knows each name, version
+and flag that they ask for, or the function needs no line in the table. They run over the simulated driver, a test
+double. It does not imitate the driver's private tables (cuGetExportTable), so the runtime and CUPTI stop where they ask
+for these tables."""
 import sys
 
 import support, _cupti, _entries, _requests
 
-# The last answer of the runtime is 500: the simulated driver has no private table.
+# cudaMalloc returns 500 here, because the simulated driver lacks the private tables that the runtime asks for.
 RUNTIME = """
 import ctypes, sys
 library, number, at = ctypes.CDLL(sys.argv[1]), ctypes.c_int(), ctypes.c_void_p()

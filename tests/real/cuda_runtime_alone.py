@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# PyPI's CUDA runtimes on a machine without a driver: under memstow they answer as without it.
+# On a machine without a driver, PyPI's CUDA runtimes give the same answers with memstow as without memstow.
 # needs: pip:nvidia-cuda-runtime>=13,<14 pip:nvidia-cuda-runtime-cu12
 import importlib.util, pathlib, sys
 

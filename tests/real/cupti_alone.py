@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-# PyPI's CUPTI of CUDA 12 and 13 on a machine without a driver: it answers the same with and without memstow, and
-# libmemstow_cupti.so understands its answer. CUPTI has the functions that docs/cuda.md says.
+# On a machine without a driver, PyPI's CUPTI of CUDA 12 and 13 answers the same with and without memstow, and
+# libmemstow_cupti.so understands this answer. CUPTI has the functions that docs/cuda.md says.
 # needs: cc pip:nvidia-cuda-cupti>=13,<14 pip:nvidia-cuda-cupti-cu12
 import pathlib, sys
 
@@ -40,7 +40,7 @@ for library in found:
     assert cupti["state"] == "refused" and (cupti["failed_call"], cupti["result"]) == wanted, (cupti, alone)
     assert cupti["version"] == version, cupti
     assert pathlib.Path(cupti["library"]).name == library.name, cupti["library"]
-    # Without a driver, CUPTI has no records either if it is to be the source of a ledger. The reason is given.
+    # If CUPTI is to be the source of a ledger, it has no records without a driver, either. memstow says why.
     done = support.memstow("run", "--cupti", "-o", "source.mst", "--", sys.executable, "-c", INJECTED, library,
                            support.BUILD / "libmemstow_cupti.so")
     source = support.report("source.mst")

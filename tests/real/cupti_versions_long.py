@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # long
 # needs: cc cupti cuda-headers
-# Every CUPTI from CUDA 11.8 to 13.5 is loaded, and cupti/ finds in it what docs/cuda.md says; its headers agree with
-# cupti/abi.h. A version that cannot be had is named.
+# The test loads every CUPTI from CUDA 11.8 to 13.5. In each of them cupti/ finds the functions that docs/cuda.md says,
+# and the headers of each agree with cupti/abi.h. The test names the versions that it cannot get.
 import support, _cupti
 
 WANTED = [(11, 8), *((12, n) for n in (0, 1, 2, 3, 4, 5, 6, 8, 9)), *((13, n) for n in range(6))] # as cmake/setup.sh
-# The first releases of CUDA 13 have only some functions of the second generation. These are too few for memstow to be
-# one of several clients of CUPTI.
+# The first releases of CUDA 13 have only some of CUPTI's functions of the second generation (_v2). These are too few
+# for memstow to be one of several clients of CUPTI.
 PARTLY = {(13, 0): {"cuptiSubscribe_v2"}, (13, 1): {"cuptiSubscribe_v2"},
           (13, 2): {"cuptiSubscribe_v2", "cuptiActivityRegisterCallbacks_v2", "cuptiActivityEnable_v2",
                     "cuptiActivityDisable_v2", "cuptiActivitySetAttribute_v2"}}

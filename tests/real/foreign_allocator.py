@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # needs: cc deb:libjemalloc2 deb:libmimalloc2.0 deb:libtcmalloc-minimal4
 # timeout: 300
-"""A program with jemalloc, mimalloc or tcmalloc, linked against it or preloaded behind memstow, keeps its allocator and
-works. It is counted to the byte, and its resident set is explained. The same holds with --allocator=mimalloc. A resize
-to 0 bytes does what that allocator does: it frees the block, or leaves one."""
+"""A program with jemalloc, mimalloc or tcmalloc keeps its allocator and works, whether it is linked against the
+allocator, or the allocator is preloaded behind memstow. Its memory is counted to the byte, and its resident set is
+explained. The same holds with --allocator=mimalloc. realloc to 0 bytes does what it does in that allocator: it frees
+the block, or it returns a block."""
 import os, pathlib
 
 import support

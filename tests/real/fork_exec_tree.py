@@ -55,7 +55,7 @@ def everybody():
 
 
 def check_summary(summary, reports):
-    """One line counts the programs of the tree and adds up what they allocated."""
+    """Asserts that one line of the summary counts the programs of the tree and adds up what they allocated."""
     line = re.search(r"all (\d+) programs: .* live at end, ([\d.]+) MiB allocated", summary)
     allocated = sum(r["totals"]["allocated_bytes"] for r in reports.values()) / MIB
     assert line and int(line[1]) == len(reports), f"{len(reports)} files\n{summary}"

@@ -2,9 +2,9 @@
 # needs: deb:libglib2.0-tests
 # timeout: 3600
 # long
-"""GLib's own tests, as Debian installs them (nearly 280 programs: threads, spawn, sockets, every allocating container,
-plugins). Each ends as it does without memstow, with the same test cases passed and skipped, and leaves a ledger that
-can be read."""
+"""GLib's own tests, as Debian installs them: nearly 280 programs about threads, spawn, sockets, plugins and every
+container that allocates. Each test ends as it does without memstow: the same test cases pass and are skipped. Each
+leaves a ledger that can be read."""
 import concurrent.futures, os, pathlib, re, shlex, signal, subprocess, tempfile
 
 import support
@@ -26,12 +26,13 @@ def programs():
 
 
 def case_of(line):
-    """Result and name, without the number, the random seed and the reason of a skip: these change from run to run."""
+    """Returns the result and the name from a line of output. Leaves out what changes from run to run: the number, the
+    random seed and the reason of a skip."""
     return re.sub(r"seed:\d+", "seed", re.sub(r" # SKIP.*", " # SKIP", re.sub(r"ok \d+ ", "ok ", line))).strip()
 
 
 def outcome(argv, tracked):
-    """The status (None: it did not end), and the result of each test case."""
+    """Runs a test program. Returns its status (None if it did not end in time), and the result of each test case."""
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile("w+") as output:
         process = subprocess.Popen(command([*argv, "--tap"], tracked, support.HERE / "ledgers"), cwd=folder,
                                    stdout=output,

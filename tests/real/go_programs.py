@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # needs: deb:gron deb:hjson-go
-"""Programs in Go do the same under memstow. A dynamic program ends by a raw system call of its own. The report says so,
-and does not say that the program was killed. If the program is a child of another program, memstow cannot know how it
-ended, and the report says that. A static program cannot be preloaded: memstow says that it runs untracked, and keeps no
-file."""
+"""Programs in Go do the same with and without memstow. A dynamic program ends by a raw system call of its own. The
+report says so, and does not say that the program was killed. If the program is a child of another program, memstow
+cannot know how it ended, and the report says that. A static program cannot be preloaded: memstow says that it runs
+untracked, and keeps no file."""
 import support
 
 support.HERE.joinpath("data.json").write_text('{"names": ["a", "b"], "deep": {"er": [1, 2.5, null]}}\n')

@@ -3,8 +3,8 @@
 # timeout: 900
 # long
 """A real ComfyUI starts and runs a workflow with a library that compares each call stack with libunwind's. Some of
-NVIDIA's libraries have code without unwind data, where libunwind guesses. There our stack may end early if the report
-says so."""
+NVIDIA's libraries have code without unwind data, where libunwind guesses. There memstow's stack may end earlier than
+libunwind's, but then the report must say that callers were unknown."""
 import os, pathlib, signal, struct
 
 import support

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # needs: comfyui
 # timeout: 120
-"""In a running ComfyUI, a tensor that a custom node plants, and the weights that its own loader loads, are found at
-their Python lines and at the C++ operators that allocated them."""
+"""In a running ComfyUI a custom node plants a tensor, another custom node loads a file, and ComfyUI's own loader loads
+a model. Their memory is found at its Python lines and at the C++ operators that allocated it."""
 import pathlib, shutil
 
 import safetensors.torch

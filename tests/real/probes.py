@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # needs: cc deb:gdb deb:systemtap-sdt-dev deb:bpftrace
 # timeout: 300
-"""The USDT probes of OpenTelemetry's proposal: readelf shows otel_memory:alloc and otel_memory:free with their
-semaphores, and bpftrace lists them. For each block that is surely a sample, gdb, as a listener, sees the allocation
-once, with address, size and weight, and the free once. The blocks include large, aligned and resized ones, and those of
-owners. If memstow takes no samples, gdb sees nothing. bpftrace sees the samples of a running program, where the kernel
-lets it."""
+"""The USDT probes of OpenTelemetry's proposal. readelf shows otel_memory:alloc and otel_memory:free with their
+semaphores, and bpftrace lists them. gdb listens to the probes. For each block that is surely a sample, gdb sees one
+allocation (address, size and weight) and one free. Such blocks include large, aligned and resized ones, and those of
+owners. If memstow takes no samples, gdb sees nothing. If the kernel allows it, bpftrace sees the samples of a program
+that already runs."""
 import re, shutil, subprocess
 
 import support
@@ -90,8 +90,8 @@ probed = support.compile(PROGRAM, "probed", ["-O1", "-g", "-fno-builtin", f"-I{s
 
 
 def listen(stacks):
-    """What the program allocates, and what the listener sees, in order: ("block", address, size), ("alloc", address,
-    size, weight), ("free", address)."""
+    """Returns what the program allocates and what the listener sees, in the order of time. Elements are ("block",
+    address, size), ("alloc", address, size, weight) and ("free", address)."""
     wrapper = (f"env LD_PRELOAD={support.LIBRARY} MEMSTOW_OUT={support.HERE}/{stacks}.mst MEMSTOW_STACKS={stacks}")
     done = support.run("gdb", "-nx", "-batch", "-ex", f"set exec-wrapper {wrapper}", "-x", "script", probed,
                        timeout=200, status=None)

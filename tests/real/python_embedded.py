@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # needs: cc deb:libunwind-dev
-"""Two Pythons in one program, each opened with RTLD_LOCAL, call each other: the frames of both are seen, in order. If a
-Python is closed and opened again, its frames are seen each time."""
+"""Two Pythons in one program, each opened with RTLD_LOCAL, call each other. The frames of both are seen, in the order
+of the calls. If a Python is closed and opened again, its frames are seen each time."""
 import os, pathlib
 
 import support

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # needs: cc deb:libunwind-dev
 # timeout: 400
-"""The Python frames that preload/stacks/python.c finds, without the GIL and at any moment, are those that Python itself
-reports: the same functions, files, lines and instructions (_python_frames.py), in each installed Python. Then all of
-this is repeated while every seventh malloc looks at the frames, too, wherever it is called."""
+"""preload/stacks/python.c finds Python frames at any moment and without the GIL. The test asserts for each installed
+Python that these are the frames that Python itself reports: the same functions, files, lines and instructions
+(_python_frames.py). Then the test does all of this again in a process in which every seventh malloc also looks at the
+frames, wherever it is called."""
 import os, re
 
 import support

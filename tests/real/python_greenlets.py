@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # needs: cc deb:libunwind-dev pip:greenlet
-"""In a greenlet, the Python frames are those of the greenlet, although further out the native stack still has parts of
-other greenlets' stacks."""
+"""In a greenlet memstow finds only the Python frames of this greenlet, although further out the native stack still has
+parts of the stacks of other greenlets."""
 import os
 
 import support

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # timeout: 200
-"""With --python-objects each Python object is a block of its own at its Python line, and all of them are found. Without
-this option, the same line holds arenas (mappings of 1 MiB each), and no such object is seen."""
+"""With --python-objects each Python object is a block of its own at its Python line, and all objects are found. Without
+this option, the same line holds arenas (mappings of 1 MiB each), and no single object is seen."""
 import os
 
 import support
@@ -13,7 +13,8 @@ LINE = 1 + next(i for i, text in enumerate(SCRIPT.read_text().split("\n")) if "r
 
 
 def planted(python, *options):
-    """The report's sites whose innermost Python frame is the line that plants."""
+    """Runs the script, and returns the report and a list of the report's sites: those whose innermost Python frame is
+    the line that plants."""
     support.track(python, "-S", SCRIPT, options=options, timeout=60)
     report = support.report()
     frames = [(next((f for f in site["stack"] if f["kind"] == "python"), {}), site) for site in report["sites"]]

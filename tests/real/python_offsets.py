@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # needs: cc
 """preload/stacks/python_layout.c agrees with the headers of CPython. The test compares it with each installed Python
-that has a shared library and its internal headers."""
+that has a shared library and CPython's internal headers."""
 import pathlib
 
 import support

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # timeout: 200
-"""Blocks of two kinds, from 1,024 chains of Python lines in random order, some through native code. Each is counted at
-its own chain, whatever the thread remembered of earlier ones. The size of a block tells its chain."""
+"""A program allocates blocks of two kinds through 1,024 chains of Python lines, in random order. Some of these chains
+go through native code. Each block is counted at its own chain, whatever the thread remembers of earlier chains. The
+size of a block tells its chain."""
 import re
 
 import support

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # needs: torch
 # timeout: 300
-"""A real PyTorch training run on the CPU with DataLoader workers: the same losses as without memstow, a report that
-adds up, one file a worker, and an explained resident set."""
+"""PyTorch trains on the CPU with DataLoader workers. The losses are the same as without memstow. The report adds up,
+each worker has a file of its own, and the resident set is explained."""
 import pathlib
 
 import support

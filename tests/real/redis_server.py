@@ -13,7 +13,7 @@ KEYS, VALUE = 5000, b"x" * 1000
 
 
 class Redis:
-    """The part of the protocol that this test needs: strings, integers, errors."""
+    """The part of the protocol that this test needs: strings, integers and errors."""
 
     def __init__(self, port):
         self.socket = socket.create_connection(("127.0.0.1", port), 10)

@@ -2,8 +2,8 @@
 # needs: cc deb:clang deb:libclang-rt-14-dev
 # timeout: 300
 """Programs that are built with a sanitizer start under memstow, and the sanitizer finds the same faults as without
-memstow. The sanitizers are those of GCC and Clang, linked into the executable or as a library. memstow-run(1) names the
-exceptions."""
+memstow. The sanitizers are those of GCC and of Clang. Each is linked into the executable, or is a library.
+memstow-run(1) names the exceptions."""
 import os, re, shutil
 
 import support
@@ -46,8 +46,9 @@ int main(int count, char **arguments) {
 FOUND = {"o": "heap-buffer-overflow", "b": "heap-buffer-overflow", "u": "heap-use-after-free", "d": "double-free",
          "l": "detected memory leaks", "r": "data race", "s": "signed integer overflow",
          "m": "use-of-uninitialized-value", "i": "end ", "n": "end "}
-# Compiler, flags, and cases. Behind memstow (as a shared library), AddressSanitizer sees blocks that begin 16 bytes
-# earlier: a write below the program's block hits memstow's header, which is no fault for AddressSanitizer.
+# Compiler, sanitizer, flags, and the faults of PROGRAM. Behind memstow (as a shared library), AddressSanitizer sees
+# blocks that begin 16 bytes earlier: a write below the program's block hits memstow's header, which is no fault for
+# AddressSanitizer.
 BUILDS = [
     ("gcc", "address", ["-static-libasan"], "obudln"),
     ("gcc", "address", [], "oudlin"),
@@ -72,8 +73,9 @@ def leaked(errors):
 
 
 def same(plain, tracked, fault, behind):
-    """Asserts that the status, the output and the fault are the same. If the sanitizer comes behind memstow, it sees
-    memstow's header as a part of each block."""
+    """Asserts that the program has the same status, the same output and the same fault as without memstow. `behind`:
+    the sanitizer comes behind memstow. Then each block that it sees is 16 bytes longer, because it includes memstow's
+    header."""
     assert tracked.returncode == plain.returncode, f"{plain.returncode} without memstow\n{tracked}"
     assert tracked.stdout == plain.stdout
     assert FOUND[fault] in tracked.stderr + tracked.stdout, tracked.stderr
@@ -106,8 +108,8 @@ def check(compiler, sanitizer, flags, faults):
 
 
 def refused(program, env):
-    """AddressSanitizer as a library must be the first library. If it is not, one line says what to do, and no line
-    follows."""
+    """AddressSanitizer as a library refuses to start if it is not the first library. memstow says in one line which
+    option to set. With this option the program runs without a message."""
     ended = support.track(program, "n", status=None, env=env)
     hint = (f"memstow: {program}: AddressSanitizer refuses to start behind memstow: set "
             f"ASAN_OPTIONS=verify_asan_link_order=0\n")

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # needs: cc mimalloc-bench
 # timeout: 600
-"""The security programs of mimalloc-bench: each misuses a block in one way, and ends under memstow as without it, with
-the same signal or status, the same output, and glibc's own message. DIFFERS has the exceptions; docs/misuse.md explains
-them. MIMALLOC_BENCH=DIR takes another checkout, which may have another number of programs."""
+"""Each security program of mimalloc-bench misuses a block in one way. Under memstow it ends with the same signal or
+status as without memstow, with the same output, and with glibc's own message. DIFFERS has the exceptions;
+docs/misuse.md explains them. MIMALLOC_BENCH=DIR takes another checkout, which may have another number of programs."""
 import concurrent.futures, os, pathlib, re, signal
 
 import support
@@ -16,8 +16,8 @@ if not FOLDER.is_dir():
 FLAGS = ["-O3", "-w", "-fno-inline", "-fno-builtin-inline", "-fno-inline-small-functions", "-fno-ipa-pure-const"]
 SIZES = {"small": "8", "medium": "4096", "large": "256*1024"}
 SEGV, ABORT = -signal.SIGSEGV, -signal.SIGABRT
-# The programs that end differently under memstow. First how each ends alone, then how it ends under memstow: status,
-# output, and standard error without memstow's own lines.
+# The programs that end differently under memstow. For each of them: how it ends alone, and how it ends under memstow.
+# An end is the status, the output, and standard error without memstow's own lines.
 DIFFERS = {"invalid_array_delete_string": ((ABORT, "", "free(): invalid pointer\n"),
                                            (ABORT, "", "munmap_chunk(): invalid pointer\n")),
            **dict.fromkeys(["one_byte_underflow_small", "one_byte_underflow_medium"],
@@ -47,7 +47,8 @@ def outcome(*argv):
 
 
 def compare(name):
-    """The text of the difference between the program's outcomes, alone and tracked; None if there is none."""
+    """Returns a text about the difference between the program's outcomes alone and tracked, or None if there is no
+    difference."""
     for attempt in range(3 if FAR.fullmatch(name) else 1):
         (alone, _), (tracked, ours) = outcome(f"./{name}"), outcome(
             support.MEMSTOW, "run", "--quiet", "-o", f"{name}.mst", "--", f"./{name}")

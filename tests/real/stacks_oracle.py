@@ -1,6 +1,7 @@
 # timeout: 600
 """Every recorded call stack is the same as libunwind's. A library made for this test compares each stack when it is
-recorded: in small C and C++ programs, a threaded one, lua, sqlite3, jq, and in Python with each object from malloc."""
+recorded. It does so in small C and C++ programs, in a threaded one, in lua, sqlite3 and jq, and in Python with each
+object from malloc."""
 import os, shutil, struct, sys
 
 import support

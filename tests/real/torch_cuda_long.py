@@ -7,8 +7,9 @@ its library have the signatures with which memstow's pools call them. The functi
 pool give the expected answers for each allocator. tests/real/torch_pool_signatures.py reads the signatures from a
 PyTorch without CUDA.
 
-The build takes 4.7 GB on the disk, in the test's own folder, and is deleted at the test's end. Last, it is imported
-under memstow, without a driver and over the simulated driver, a test double. Both times the program runs to its end."""
+The test also runs a program under memstow that imports this build: first without a driver, then over the simulated
+driver, a test double. Both times the program runs to its end. The build takes 4.7 GB in the test's own folder. The test
+deletes it at the end."""
 import json, os, re, shutil, sys
 
 import support
@@ -20,7 +21,7 @@ PLUGGABLE = """
 void *make(ptrdiff_t bytes, int device, void *stream) { (void)bytes, (void)device, (void)stream; return NULL; }
 void drop(void *at, ptrdiff_t bytes, int device, void *stream) { (void)at, (void)bytes, (void)device, (void)stream; }
 """
-# Prints what the build says, as JSON. The argument is the library of an allocator.
+# Prints facts about the build of PyTorch, as JSON. The argument is the library of an allocator.
 ASK = """
 import inspect, json, sys
 import torch, memstow_pools
@@ -67,7 +68,8 @@ print(json.dumps([memstow.active(), float(weights.sum()), torch.cuda.is_availabl
 
 
 def install():
-    """Installs PyPI's wheel of the version that the other tests use; `===` takes no local build of it."""
+    """Installs the PyTorch version that the other tests use, as PyPI has it. With `===` pip does not accept a local
+    build of that version."""
     version = re.search(r"torch==([\d.]+)", (support.ROOT / "cmake/setup.sh").read_text())[1]
     if shutil.disk_usage(support.HERE).free < ROOM:
         support.skip(f"there is no room of {ROOM >> 30} GiB for PyTorch's CUDA build")
@@ -98,12 +100,13 @@ def check():
         wanted = rf"{name}\(arg0: [^,()]*(int|Int)[^,()]*, arg1: tuple\[[^()]*\]\) -> None"
         assert re.fullmatch(wanted, text), text
     assert said["one"].startswith("TypeError"), said["one"] # it takes two arguments
-    # Without a device: CUDA has not begun, so nothing is known, and a pool cannot be made.
+    # Without a device, CUDA has not begun. So memstow does not know yet whether pools are possible, and PyTorch cannot
+    # make a pool.
     assert not said["available"] and not said["devices"] and not said["initialized"], said
     assert said["pool"].startswith("RuntimeError"), said["pool"]
     assert said["before"] == ["native", None], said["before"]
-    # The program has an allocator of its own. memstow asks PyTorch for the kind of the allocator when CUDA has begun,
-    # and makes pools only if it is PyTorch's native allocator.
+    # Now the program has an allocator of its own. Once CUDA has begun, memstow asks PyTorch for the kind of the
+    # allocator. It makes pools only if this is PyTorch's native allocator.
     assert said["pluggable"] == ["self", "path_to_so_file", "alloc_fn_name", "free_fn_name"], said
     assert said["after"][0] == "pluggable", said["after"]
     asynchronous = ask(PYTORCH_CUDA_ALLOC_CONF="backend:cudaMallocAsync")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # needs: cc deb:gdb
-"""A tracked program can be debugged: gdb, itself tracked, runs a program to its end, stops it inside malloc, and shows
-its stack through our frames."""
+"""A tracked program can be debugged. gdb is tracked, too. It runs a program to its end. In a second run it stops the
+program inside malloc, and shows the program's stack through memstow's frames."""
 import support
 
 PROGRAM = r"""

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # needs: cc
 # timeout: 300
-"""Memcheck, Helgrind and DRD report no error for a program without errors that runs under memstow: not in memstow's
-system calls, nor in memstow's data that threads share without a lock, nor in blocks of functions that Valgrind does not
-replace. They still report the error of a program with an error."""
+"""Memcheck, Helgrind and DRD report no error for a correct program under memstow. They do not complain about memstow's
+system calls, about memstow's data that threads share without a lock, or about blocks from allocation functions that
+Valgrind does not replace. They still report the error of a program that has one."""
 import shutil
 
 import support

@@ -9,7 +9,7 @@
 static const char PIN[] = "cuMemHostRegister_v2";
 enum { A_WHILE_US = 100000 };
 
-/* --- calls that pin memory: which threads make them; a call that waits */
+/* --- counts the calls that pin memory, and makes them wait */
 
 static pid_t main_thread;
 static int by_main, by_others, entered, released; /* atomic */
@@ -80,7 +80,7 @@ static void in_time(void) {
     MUST(!by_main && by_others == 2);
 }
 
-/* MEMSTOW_CUDA_PINNED=600M: memory of 300 MiB is pinned in two calls, while the model is still loaded. */
+/* MEMSTOW_CUDA_PINNED=600M: memory of 300 MiB is pinned in two calls, while the program is still loading the model. */
 static void in_large_pieces(void) {
     struct model large = model_open("large");
     void *rest;
@@ -133,7 +133,7 @@ static void *stow_and_restore(void *unused) {
     return unused;
 }
 
-/* A move waits for the piece that is being pinned, and uses it. */
+/* A move waits until the piece that is being pinned is ready, and then uses this piece. */
 static void in_the_middle(void) {
     pthread_t mover = begin_beside_a_piece(stow_and_restore);
     MUST(!model_out(&first));
@@ -303,7 +303,8 @@ static void pin_for_long(void) {
     if (now_is(&takes_long)) becomes(&entered, 1), sleep(6);
 }
 
-/* A model comes back while another model's piece takes long to pin. The move waits, although it needs no such piece. */
+/* A model is restored while memory that another model needs takes long to pin. The restore waits until this memory is
+ * pinned, although it does not use it. */
 static void beside_a_long_piece(void) {
     sim_tell(PIN, pin_for_long);
     first = model_load("first", 10 * MIB, 0, 1);
@@ -315,7 +316,8 @@ static void beside_a_long_piece(void) {
     back(&first);
 }
 
-/* The end of a context waits until the present piece is pinned. In the next context, the memory is pinned again. */
+/* The end of a context waits until the call that pins memory has returned. In the next context, memory is pinned ahead
+ * of need again. */
 static void reset_meanwhile(void) {
     pthread_t other = begin_beside_a_piece(reset);
     becomes(&released, 1);

@@ -35,8 +35,8 @@ static uint64_t in_files(void) {
     return sum;
 }
 
-/* MEMSTOW_CUDA_PINNED=24M: the first model is pinned, the second has no room beside it. What was pinned stays pinned
- * for the next move. Both are whole, also after a reset. */
+/* MEMSTOW_CUDA_PINNED=24M: the first model moves to pinned memory, which leaves no room there for the second. The
+ * pinned memory stays pinned for the next move. */
 static void pinned(void) {
     load();
     out(&first);
@@ -68,8 +68,8 @@ static void pinned_under_pressure(void) {
     MUST(memstow_trigger_(MEMSTOW_PRESSURE, "") >= 0 && !usage().registered);
 }
 
-/* MEMSTOW_CUDA_PINNED=24M, MEMSTOW_CUDA_HOST=24M: pinned memory without content makes room for a model that does not
- * fit into it. */
+/* MEMSTOW_CUDA_PINNED=24M, MEMSTOW_CUDA_HOST=24M: pinned memory without content is unpinned, because the limit for host
+ * memory leaves no room for the first model beside it. */
 static void pinned_makes_room(void) {
     load();
     out(&second);
@@ -201,7 +201,7 @@ static void refused(void) {
     back(&second);
 }
 
-/* The reason for a refused device move is not given for a later move that has no device memory. */
+/* memstow_error() must not give the reason of a refused device move for a later move that has no device memory. */
 static void whose_reason(void) {
     struct model host = model_open("host");
     load();
@@ -221,8 +221,8 @@ static void file_limit(void) {
     MUST(!setrlimit(RLIMIT_FSIZE, &before) && !model_out(&first) && model_holds(&first));
 }
 
-/* The file loses its end. That is an error, and the program lives on. The lost memory stays out; the rest can be
- * used. */
+/* The end of the file is cut off. memstow reports an error, and the program lives on. The first model stays out; the
+ * second can be used. */
 static void unreadable(void) {
     char line[512], path[64] = "";
     load();
@@ -325,7 +325,8 @@ static int why_is(int64_t result, const char *text) {
     return 0;
 }
 
-/* Each reason by itself, with the text of memstow_error; then all reasons together, beside one block that can leave. */
+/* Five models each have a block that cannot leave, and memstow_error() has the text of the reason. A sixth model has
+ * two blocks that cannot leave, for different reasons, and one block that can. */
 static void others_know(void) {
     static const char *const names[] = {"handle", "range", "attribute", "token"};
     struct model each[4], mixed = model_open("mixed"), vae = model_open("vae"), all = model_open("all");

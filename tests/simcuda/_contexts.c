@@ -7,7 +7,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 
-/* A context keeps its handle after a reset. memstow still waits for its work. */
+/* A context keeps its handle after a reset. memstow still waits for the work of this context. */
 static void context_again(void) {
     CUcontext first, second;
     void *at;
@@ -79,8 +79,8 @@ static void reset_beside_another(void) {
     MUST(!cudaFree(plain) && !cudaFree(pooled) && !cudaFree(small) && !cudaFree(outside));
 }
 
-/* When a context is destroyed, its own memory goes. Memory that is served in place of a pool's memory stays, because
- * cuda.h says so of pools. */
+/* When a context is destroyed, its own memory is freed. Memory that is served in place of a pool's memory stays,
+ * because a pool belongs to no context (cuda.h says so). */
 static void destroyed(void) {
     CUcontext first, second;
     void *at;
@@ -156,7 +156,7 @@ static jmp_buf before_the_end;
 
 static void leave(void) { longjmp(before_the_end, 1); }
 
-/* Leaves a call that destroys the context before the driver has done anything. So the context lives on. */
+/* Calls cuCtxDestroy, and leaves this call by longjmp before the driver has done anything. So the context lives on. */
 static void leave_an_end(CUcontext context) {
     sim_tell("cuCtxDestroy_v2", leave);
     if (!setjmp(before_the_end)) cuCtxDestroy_v2(context);
@@ -212,7 +212,8 @@ static void *leave_an_end_and_wait_below(void *context) {
     return NULL;
 }
 
-/* The same as end_is_left(), but a second thread leaves the call, and goes on without CUDA. */
+/* The same as end_is_left(), but a second thread makes the call, leaves the call by longjmp, and goes on without
+ * CUDA. */
 static void end_is_left_elsewhere(void) {
     CUcontext first, second = begin_in_second(&first);
     pthread_t thread;
@@ -239,7 +240,7 @@ static void end_is_left_without_a_sign(void) {
     look();
 }
 
-/* The same as end_is_left(), but a second thread leaves the call, and ends afterwards. */
+/* The same as end_is_left(), but a second thread makes the call, leaves the call by longjmp, and then ends. */
 static void end_is_left_by_a_thread(void) {
     CUcontext first, second = begin_in_second(&first);
     pthread_t thread;
@@ -271,7 +272,7 @@ static void another_ends_in_a_move(void) {
     look();
 }
 
-/* A move that has waited for a long move still waits for the end of a context. */
+/* The second move first waits long for another move, and then for the end of a context. */
 static void ends_after_a_long_move(void) {
     CUcontext first, second = begin_in_second(&first);
     pthread_t mover, next, ender;

@@ -155,8 +155,8 @@ static void reset_of_one(void) {
     MUST(!cudaFreeAsync(pooled, NULL) && !cudaDeviceSynchronize() && !cudaFree(first));
 }
 
-/* Memory that is served in place of a pool's memory outlives the context in which it was requested. After that, it
- * belongs to another context of its device. */
+/* Memory that is served in place of a pool's memory outlives the context in which it was requested. When this context
+ * ends, another context of the device gets the memory. */
 static void heir_on_its_device(void) {
     CUcontext made;
     void *pooled;
@@ -193,7 +193,8 @@ static void peer_while_out(void) {
     MUST(!touch(at, 4 * MIB));
 }
 
-/* Memory of cudaMalloc can be copied from any device, also from a device that the program first uses later. */
+/* Any device can take part in a copy of cudaMalloc's memory, also a device that the program uses only after the
+ * allocation. */
 static void copied_without_asking(void) {
     void *at = plain_on(0, 4 * MIB), *other;
     fill_on(0, at, 4 * MIB, 1);
@@ -240,7 +241,7 @@ static void access_beside_aimdo(void) {
     MUST(!cudaSetDevice(1) && !cudaDeviceEnablePeerAccess(0, 0) && !touch(plain, 2 * MIB) && !touch(at, 4 * MIB));
 }
 
-/* The driver does not give access to served memory: the program gets the error, and can ask again. */
+/* The driver fails to give a device access to served memory. The program gets the error, and can ask again. */
 static void access_fails(void) {
     void *at = plain_on(0, 4 * MIB);
     sim_fail("cuMemSetAccess", 1, CUDA_ERROR_OPERATING_SYSTEM, 2);

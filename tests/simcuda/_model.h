@@ -65,8 +65,8 @@ static inline void find_memstow(void) {
 #undef F
 }
 
-/* How many pinned buffers a move out makes in a context: four for copies and, where copies on the host are kept, a
- * small one for hashes. */
+/* How many pinned buffers a move out makes in a context: four for copies and, if MEMSTOW_CUDA_KEEP is set, a small one
+ * for hashes. */
 static inline uint64_t buffers(void) { return 4 + (getenv("MEMSTOW_CUDA_KEEP") != NULL); }
 
 /* Fills device memory with content that follows from the seed. */
@@ -143,8 +143,8 @@ struct model_case {
     void (*run)(void);
 };
 
-/* Runs the case that the argument names, after `begin`, unless that is NULL. Without an argument, prints the names of
- * all cases. */
+/* Calls `begin`, if it is not NULL, and then runs the case that the argument names. Without an argument, prints the
+ * names of all cases. */
 static inline int model_main(int argc, char **argv, const struct model_case *cases, size_t count, void (*begin)(void)) {
     for (size_t i = 0; i < count; i++) {
         if (argc < 2) puts(cases[i].name);

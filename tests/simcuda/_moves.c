@@ -303,7 +303,7 @@ static void add_kernels(CUgraph graph, CUdeviceptr at) {
     MUST(!cuGraphAddNode(&node, graph, NULL, 0, &runs));
 }
 
-/* Kernels, and the body that a condition chooses, use memory that was out and is back. */
+/* A graph's kernels, and the body that its condition chooses, use memory that was moved out and brought back. */
 static void replays_kernels(void) {
     CUgraph graph;
     CUgraphExec exec;
@@ -354,7 +354,7 @@ static void leave(int number) { siglongjmp(before_the_move, number); }
 
 static void interrupt(void) { MUST(!raise(SIGUSR1)); }
 
-/* A signal comes during a move, and its handler leaves by longjmp. The handler runs only after the move. */
+/* A signal comes during a move. Its handler runs only after the move, and leaves memstow's call by longjmp. */
 static void left_by_a_jump(void) {
     load();
     MUST(!memstow_owner_idle_(model, 1));
@@ -431,7 +431,7 @@ static void asked(void) {
     while (getchar() != EOF) continue; /* the client has had its answer */
 }
 
-/* A block stays if other code has a handle of it. The other block moves. */
+/* A block stays if the program has a handle of its memory. The model's second block moves. */
 static void known(void) {
     CUmemGenericAllocationHandle handle;
     int shared;
@@ -498,7 +498,8 @@ static void pool_figures(void) {
     MUST(figure(CU_POOL_USED_HIGH) == 6 * MIB && figure(CU_POOL_RESERVED_HIGH) >= 10 * MIB);
 }
 
-/* kill -9 as soon as the driver gets this call: the move has begun, and takes a while. */
+/* Kills the process with SIGKILL as soon as the driver gets this call. At that moment the move has begun, and it takes
+ * a while. */
 static void *kill_at(void *name) {
     uint64_t before = sim_count(name);
     while (sim_count(name) == before) usleep(100);
@@ -557,8 +558,8 @@ static void half_way(void) {
     MUST(!cudaMemGetInfo(&available, &total) && !usage().reserved_va);
 }
 
-/* Foreign pointers, and pointers that were freed already, are left to the driver to refuse, also while memory is
- * out. */
+/* Foreign pointers, and pointers that were freed already, are passed to the driver, which refuses them. This holds also
+ * while memory is out. */
 static void foreign_pointers(void) {
     void *at;
     load();
@@ -597,7 +598,8 @@ static void another_pool(void) {
     MUST(sim_count_ok("cuMemCreate") == served + 1 && !memstow_scope_leave_(model));
 }
 
-/* Memory that is not served: too small, from an explicit pool, or managed. It stays, and the trace says why. */
+/* memstow does not serve memory that is too small, from an explicit pool, or managed. Such memory stays, and the trace
+ * says why. */
 static void not_served(void) {
     CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_PINNED, .location = {CU_MEM_LOCATION_DEVICE, 0}};
     CUmemoryPool pool;
@@ -638,9 +640,9 @@ static CUgraphExec graph_of(void *from, void *to, size_t bytes) {
     return exec;
 }
 
-/* An engine has the tags "weights" and "kv_cache". A tag is an owner: memory belongs to the innermost scope. All tags
- * leave the device, and come back one by one. Kernels use the weights while the cache is out. A graph that uses both
- * replays when both are back. */
+/* An inference engine has the tags "weights" and "kv_cache". A tag is an owner: memory belongs to the innermost scope.
+ * All tags leave the device, and come back one by one. Kernels use the weights while the cache is out. A graph uses
+ * weights and cache, and replays when both are back. */
 static void by_tag(void) {
     uint32_t weights = (uint32_t)memstow_owner_open_(MEMSTOW_CUSTOM, "weights", "engine", 1, 1);
     uint32_t cache = (uint32_t)memstow_owner_open_(MEMSTOW_CUSTOM, "kv_cache", "engine", 1, 2);

@@ -16,7 +16,7 @@ static uint32_t model;
 enum { P2P_TOKENS = 5, ATTRIBUTES = 22, WIDEST = 16, LAST = CU_POINTER_DECOMPRESS_CAPABLE };
 enum { LARGE = 270 /* MiB: two pieces */, INSIDE = 260 };
 
-/* An answer: the result, which bytes are written, and their values. */
+/* An answer: the result of the call, how many bytes the call has written, and the values of these bytes. */
 struct answer {
     int result;
     unsigned width;
@@ -54,7 +54,7 @@ struct answers {
 static struct answers ask_all(void *at, size_t offset) {
     struct answers found = {0};
     CUdeviceptr address = (CUdeviceptr)at + offset;
-    for (int which = 1; which <= LAST; which++) /* not tokens: to ask for them registers the memory, which then stays */
+    for (int which = 1; which <= LAST; which++) /* no tokens: asking for them would make the memory stay */
         for (int all = 0; which != P2P_TOKENS && all < 2; all++) found.each[all][which] = ask(which, address, all);
     found.runtime_result = cudaPointerGetAttributes(&found.runtime, (char *)at + offset);
     MUST(!cuMemGetAddressRange_v2(&found.start, &found.size, address));

@@ -73,7 +73,7 @@ static void registered_until_the_end(void) {
     moves_now();
 }
 
-/* Cuts the stow file that is mapped at `host` to nothing. The file has no name. */
+/* Truncates the stow file that is mapped at `host`. The file has no name, so its path is one in /proc. */
 static void lose_file_of_host(void) {
     char line[512], path[64];
     FILE *maps = fopen("/proc/self/maps", "r");
@@ -87,7 +87,7 @@ static void lose_file_of_host(void) {
     fclose(maps);
 }
 
-/* Memory that cannot come back is not registered: the driver is not called. */
+/* If stowed content cannot come back, the memory cannot be registered, and the driver is not called. */
 static void registered_what_is_lost(void) {
     load_host();
     if (geteuid()) return; /* it may not reach the file */

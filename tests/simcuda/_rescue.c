@@ -14,7 +14,7 @@ static void is_whole_again(const struct model *self) {
     MUST(model_holds(self) && !usage().faults);
 }
 
-/* A model that is loaded takes the room of an unused one. */
+/* A model that the program loads gets the device memory of an idle model. */
 static void makes_room(void) {
     struct model self = held(MEMSTOW_STOW, 1), next = model_open("next");
     void *at;
@@ -94,7 +94,8 @@ static void kept_is_taken(void) {
     is_whole_again(&self);
 }
 
-/* A model with the policy "free" is stowed, because only the program could free it, and is not asked here. */
+/* A rescue stows a model with the policy "free", because only the program could free it, and a rescue does not ask the
+ * program. */
 static void to_be_freed(void) {
     struct model self = held(MEMSTOW_FREE, 1);
     void *at;

@@ -1,5 +1,5 @@
-"""Shared by the tests of the simulated CUDA driver: the paths of its libraries, clients and programs, and how to run
-one."""
+"""Shared by the tests of the simulated CUDA driver: the paths of its libraries, clients and programs, and functions
+that run a client or a program."""
 import json
 import os
 import pathlib
@@ -26,8 +26,8 @@ def client(route):
 
 
 def run_client(route, *before, **more):
-    """Runs a client, with the words `before` in front. Returns the memory that it says is live: kind → (bytes,
-    blocks)."""
+    """Runs a client. Its command line begins with the words of `before`. Returns the memory that the client says is
+    live: kind → (bytes, blocks)."""
     result = subprocess.run([*before, client(route)], env=environment(**more), capture_output=True, text=True,
                             timeout=100)
     assert result.returncode == 0, f"{route}: status {result.returncode}\n{result.stdout}{result.stderr}"

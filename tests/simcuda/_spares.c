@@ -96,8 +96,8 @@ static void other_streams(void) {
     give(at, first);
     MUST((other = ask(3 * MIB, second)) != at);
     MUST(ask(3 * MIB, NULL) != at);
-    /* Work of the stream that freed the block comes after the block's last use. memstow makes this stream wait all the
-     * same: it may be a new stream that has the handle of a destroyed one. */
+    /* Work of the stream that freed the block comes after the block's last use. memstow makes this stream wait
+     * nevertheless, because it may be a new stream that has the handle of a destroyed stream. */
     uint64_t waits = sim_count_ok("cuStreamWaitEvent");
     MUST(ask(3 * MIB, first) == at && sim_count_ok("cuStreamWaitEvent") == waits + 1);
     sim_release_kernels(1);
@@ -124,7 +124,8 @@ static void not_kept(void) {
     MUST(!cudaFree(outside) && usage().used == used && !usage().reserved_va);
 }
 
-/* Blocks that are alive at the same time never share memory, on three streams at any speed. */
+/* Two threads allocate and free blocks at random, each on three streams. Blocks that are alive at the same time never
+ * share memory. */
 static uint32_t below(uint32_t *state, uint32_t n) {
     *state = *state * 1103515245u + 12345u;
     return (*state >> 8) % n;
@@ -301,8 +302,8 @@ static void at_a_reset(void) {
     MUST(!cudaMalloc(&at, 3 * MIB) && !cudaFree(at) && !usage().faults);
 }
 
-/* Each call of the driver in turn returns an error. The driver then has no more in use than the program's memory and
- * what is kept. */
+/* Each call of the driver in turn returns an error. After the scope has ended, the driver has no more memory in use
+ * than at the beginning. */
 static void half_way(void) {
     begin();
     CUstream stream = stream_new();

@@ -8,7 +8,7 @@ static void let_go_out(const struct model *self) {
     MUST(!memstow_owner_policy_(self->owner, MEMSTOW_STOW, 0) && !memstow_owner_idle_(self->owner, 1));
 }
 
-/* SIMCUDA_PAGEABLE: host memory stays while a kernel runs on a device that reads it in place. */
+/* SIMCUDA_PAGEABLE: the device can read host memory in place, so host memory does not move while a kernel runs. */
 static void read_by_a_device(void) {
     struct memstow_figures figures = {.size = sizeof figures};
     struct model self = model_open("host");
@@ -35,7 +35,8 @@ static int is_served(void) {
     return sim_count_ok("cuMemAddressReserve") != before;
 }
 
-/* After a move by the worker memstow still serves requests, although code was loaded and one block was too small. */
+/* After a move by the worker, memstow still serves requests. Before the move the program has loaded a library, and has
+ * allocated a block that is too small to be served. */
 static void serving_goes_on(void) {
     struct model self = model_open("first");
     void *small;

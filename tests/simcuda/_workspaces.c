@@ -1,6 +1,6 @@
-/* _workspaces.c — a cuBLAS workspace that was made in the scope of one model, but is used by all models. That model is
- * stowed, and the program multiplies. Over the simulated driver and cuBLAS (test doubles). The first argument is the
- * case. A failed check ends the program with a message. */
+/* _workspaces.c — a program with a cuBLAS workspace that was made in the scope of one model, but is used by all models.
+ * The program stows that model, and multiplies. It runs over the simulated driver and cuBLAS (test doubles). The first
+ * argument is the case. A failed check ends the program with a message. */
 #include "_unet.h"
 
 struct handle;
@@ -72,7 +72,7 @@ static void beside_weights(void) {
     moves(6 * MIB, multiply);
 }
 
-/* A freed workspace becomes ordinary memory, and so does new memory at its address. */
+/* After a workspace is freed, new memory at its address is ordinary memory. */
 static void freed(void) {
     void *workspace;
     load();

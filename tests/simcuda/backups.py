@@ -1,6 +1,6 @@
-# Where models go when they leave a device: to pinned memory, ordinary memory and a disk, each within its limit. Also
-# disks that fail, a kill during a move, and a fork while a model is out. Each case of _backups.c runs by itself, over
-# the simulated driver (a test double).
+# Tests where models go when they leave a device: to pinned memory, ordinary memory and a disk, each within its limit.
+# Also tests disks that fail, a kill during a move, and a fork while a model is out. Each case of _backups.c runs by
+# itself, over the simulated driver (a test double).
 import errno, json, os, pathlib, re, sys
 
 import support
@@ -82,7 +82,7 @@ for file, why, answer, wish in (("nowhere", "no host memory to move it to", -err
 
 case("whose_reason", **{**DISK, "MEMSTOW_STOW_DIR": str(support.HERE / "not there")})
 
-# The report shows where each model is: nothing is unexplained, and a model on a disk has hardly any memory.
+# The report shows where each model is, and explains all memory. A model on a disk has hardly any memory.
 case("stays_out", MEMSTOW_CUDA_VERIFY="0")
 residency = support.report("stays_out.mst")["residency"]
 assert residency["device_stowed_bytes"] == 30 << 20, residency
@@ -94,7 +94,8 @@ there = support.report("on_disk.mst")["residency"]
 assert 10 << 20 <= there["device_stowed_bytes"] < 12 << 20, there
 assert abs(there["rest_bytes"] - residency["rest_bytes"]) < 4 << 20, (there, residency)
 
-# For memory that does not leave, the trace has each reason, the amount, and the other owners of a part.
+# The trace has each reason why memory does not leave, and how much stays. If parts of a block belong to other owners,
+# the trace names these owners.
 case("others_know")
 trace = json.loads(support.memstow("decisions", "others_know.mst", "--check", "--json").stdout)
 owner = {o["name"]: o["id"] for o in trace["owners"]}
@@ -123,7 +124,7 @@ who = trace["owners"][0]["id"]
 assert refusals(trace) == 2 * [(who, HANDLE, block, []),
                                (who, "no host memory to move it to", 20 << 20, [])], refusals(trace)
 
-# Texts that are no sizes count as not set, and the report says so.
+# A setting that is no size counts as not set, and the report says so.
 for key in ("MEMSTOW_CUDA_PINNED", "MEMSTOW_CUDA_DISK", "MEMSTOW_CUDA_KEEP"):
     case("not_pinned", file="word.mst", **{key: "much"})
     notes = support.report("word.mst")["process"]["notes"]

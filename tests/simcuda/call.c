@@ -55,9 +55,9 @@ void call_pool(uint64_t pool, uint64_t reserved, uint64_t used, uint64_t thresho
     of_pool[3] = threshold;
 }
 
-/* The real driver asks its kernel modules through descriptors of the program. A thread with a table of descriptors of
- * its own does not have them, and may have others with these numbers. Which calls need them is not known; here, all
- * do. */
+/* The real driver talks to its kernel modules through descriptors of the program. A thread with a descriptor table of
+ * its own lacks these descriptors, and may have other files under their numbers. It is not known which calls need the
+ * descriptors, so here all calls do. */
 static bool has_descriptors(void) {
     struct stat file;
     return !fstat(sim_devices[0].fd, &file) && file.st_ino == sim_devices[0].file;

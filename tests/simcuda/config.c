@@ -1,4 +1,4 @@
-/* config.c — what the environment says about the simulated devices (simcuda.h). Read once, at the first call. */
+/* config.c — what the environment says about the simulated devices (simcuda.h). It is read once, at the first call. */
 #include "sim.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
-# Models whose device memory memstow serves move out of the device and back while there are several contexts, and while
-# some of them end. Each case of _contexts.c runs by itself, over the simulated driver (a test double).
+# Models move out of the device and back while there are several contexts, and while some of them end. memstow serves
+# the models' device memory. Each case of _contexts.c runs by itself, over the simulated driver (a test double).
 import pathlib, sys
 
 import support
@@ -11,7 +11,7 @@ import _moving
 folder = _moving.real_disk()
 run_cases("contexts", 14, lambda case: settings(case, folder))
 
-# memstow knew the memory that was freed after the reset of another context.
+# The program freed memory after another context was reset. memstow still knew this memory.
 cuda = support.report("reset_beside_another.mst")["cuda"]
 assert not cuda["foreign_frees"] and not cuda["kinds"]["device"]["live_blocks"], cuda
 assert not cuda["kinds"]["pool"]["live_blocks"], cuda

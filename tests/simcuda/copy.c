@@ -1,5 +1,5 @@
 /* copy.c — copies and fills. Pinned memory is read when the operation is executed, as by a real device's copy engine.
- * Pageable memory is read before the call returns, and written before it returns. */
+ * Pageable memory is read and written before the call returns. */
 #include "sim.h"
 
 #include <stdlib.h>
@@ -48,7 +48,7 @@ static struct op flat(uint64_t to, uint64_t from, size_t bytes) {
 
 enum { TO_DEVICE = 1, FROM_DEVICE = 2, BETWEEN_DEVICES = 4, WAIT = 8 };
 
-/* An address of a device: in its space, or pinned memory of the host. */
+/* Whether a device can use the address: it is device memory, or pinned memory of the host. */
 static bool is_device(uint64_t at) { return space_inside(at) || host_find((void *)(uintptr_t)at); }
 
 static CUresult linear(uint64_t to, uint64_t from, size_t bytes, CUstream handle, int how) {

@@ -70,7 +70,7 @@ static CUresult kernel(struct op *op) {
     return result ? fault() : CUDA_SUCCESS;
 }
 
-/* The program's own function: it may wait for others, but must not call the driver. */
+/* Calls the program's own function. This function may wait for other threads, but must not call the driver. */
 static CUresult host(struct op *op) {
     CUresult status = op->ctx->sticky;
     pthread_mutex_unlock(&sim_lock);

@@ -1,5 +1,5 @@
-/* extent.c — free pieces of a range of numbers, in order, never touching each other. First fit, so that freed pieces
- * are soon used again. */
+/* extent.c — free pieces of a range of numbers. The pieces are in order, and no two of them touch. The first piece that
+ * is large enough is taken, so that freed pieces are soon used again. */
 #include "sim.h"
 
 #include <stdlib.h>

@@ -1,5 +1,6 @@
-/* graph.c — graphs: operations in the order in which they were recorded or added; each launch executes them in this
- * order. Also graphs' own memory: its addresses are fixed when a node is added, and its bytes are taken at a launch. */
+/* graph.c — graphs. A graph has operations in the order in which they were recorded or added, and each launch executes
+ * them in this order. A graph can have memory of its own: its addresses are fixed when a node is added, and its bytes
+ * are taken at a launch. */
 #include "sim.h"
 
 #include <stdlib.h>
@@ -310,7 +311,7 @@ CUresult graph_run(struct sim_graph *self, const struct op *as) {
     return result;
 }
 
-/* Adds a node of a type that this driver knows: no semaphores, and nothing in batches. */
+/* Adds a node. This driver has no nodes for semaphores, and none for batches of operations. */
 static CUresult add_node(CUgraphNode *node, CUgraph graph, CUgraphNodeParams *p) {
     if (!p) return CUDA_ERROR_INVALID_VALUE;
     switch (p->type) {
@@ -386,7 +387,7 @@ struct launch {
 };
 typedef CUresult launch_step(const struct launch *self, struct op *op);
 
-/* Takes a step for each operation of a graph and of the graphs in it, in order. */
+/* Calls `step` for each operation of a graph and of the graphs in it, in order. */
 static CUresult walk(const struct launch *self, struct sim_graph *graph, launch_step *step) {
     CUresult result = CUDA_SUCCESS;
     for (size_t i = 0; i < graph->count && !result; i++) {

@@ -1,5 +1,5 @@
-/* host.c — pinned host memory: allocated by the driver, or registered by the program. The devices see both at the
- * host's address. */
+/* host.c — pinned host memory, which the driver has allocated or the program has registered. A device sees such memory
+ * at the host's address. */
 #include "sim.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* kernel.c — stand-ins for kernels: a few functions with names, found in any module. Their arguments are 64-bit words
- * (addresses, counts, values). */
+/* kernel.c — stand-ins for kernels: a few named functions. Every module contains all of them. Their arguments are
+ * 64-bit words (addresses, counts, values). */
 #include "hash.h"
 #include "sim.h"
 
@@ -56,8 +56,8 @@ static CUresult run_set_condition(struct sim_context *ctx, const uint64_t *a) {
     return (void)ctx, condition_set(a[0], (uint32_t)a[1]);
 }
 
-/* memstow_hash(at, units of 16 bytes, seed1, seed2, sheet): stands in for memstow's kernel of that name. It writes all
- * sums where the first block of threads would. */
+/* memstow_hash(at, units of 16 bytes, seed1, seed2, sheet): stands in for memstow's kernel of that name. It writes the
+ * sums of all memory to the place where the real kernel's first block of threads writes its sums. */
 static CUresult run_hash(struct sim_context *ctx, const uint64_t *a) {
     struct hash_sums sums = {0, 0};
     size_t bytes = a[1] * 16, length;

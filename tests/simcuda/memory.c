@@ -157,7 +157,7 @@ API(cuMemAllocPitch_v2, NEEDS_CONTEXT | UNSAFE,
     return allocate(out, *pitch * height);
 }
 
-/* The host sees managed memory, too. It takes the device's capacity only while it is resident there. */
+/* The host can read managed memory, too. Managed memory takes capacity of the device only while it is there. */
 static struct sim_phys *managed_new(struct device *device, size_t size) {
     int fd = memfd_create("simcuda-managed", MFD_CLOEXEC);
     struct sim_phys *phys = fd < 0 || ftruncate(fd, (off_t)size) ? NULL : phys_import(device, fd, 0, size);
@@ -203,7 +203,7 @@ static CUresult release(CUdeviceptr at) {
     case KIND_GRAPH:
         gmem_dead(block->gmem);
         return CUDA_SUCCESS;
-    case KIND_IPC: /* memory of another process's pool; other opened memory ends by cuIpcCloseMemHandle only */
+    case KIND_IPC: /* frees only memory of another process's pool; other opened memory needs cuIpcCloseMemHandle */
         return block->pool ? memory_free(block) : CUDA_ERROR_INVALID_VALUE;
     default:
         return CUDA_ERROR_INVALID_VALUE;

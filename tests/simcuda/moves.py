@@ -1,5 +1,5 @@
-# Models whose device memory memstow serves move out of the device and back. Their report is as expected. Each case of
-# _moves.c runs by itself, over the simulated driver (a test double).
+# memstow serves the device memory of models, and moves it out of the device and back. The report is as expected. Each
+# case of _moves.c runs by itself, over the simulated driver (a test double).
 import json, os, pathlib, re, subprocess, sys
 
 import support
@@ -29,7 +29,7 @@ pid = next(p["pid"] for p in json.loads(support.memstow("ps", "--json").stdout)[
 
 
 def metrics(name, labels):
-    """The values of `memstow metrics` for samples of this process whose further labels are these."""
+    """The values of the samples of this process in `memstow metrics` that have this name and these further labels."""
     pattern = rf'^{name}\{{pid="{pid}",process="[^"]*",{labels}\}} (\d+)$'
     return [int(number) for number in re.findall(pattern, support.memstow("metrics", pid).stdout, re.MULTILINE)]
 
@@ -57,7 +57,7 @@ assert "14.0 MiB" in moved, moved
 said = process.communicate(timeout=60)[0]
 assert (said, process.returncode) == ("ok\n", 0), (said, process.returncode)
 
-# memstow says once that served memory cannot be exported, and what to do.
+# memstow says once that served memory cannot be exported, and names the setting that allows it.
 done = support.track(program, "exports", env=environment(MEMSTOW_CUDA_MOVES="2M"), file="exports2.mst")
 assert done.stderr.count("cuIpcGetMemHandle") == done.stderr.count("MEMSTOW_CUDA_IPC=1") == 1, done.stderr
 
@@ -87,13 +87,13 @@ assert [c[0] for c in categories] == ["blocked", "blocked", "stowed",
 assert [line["why"] for line in lines if line["kind"] == "DECISION"
         and line["owner"] == unet] == ["cannot", "cannot", "policy", "retired"], lines
 
-# The ledger of a process that was killed during a move has the memory as it was then.
+# The ledger of a process that was killed during a move shows where the memory was at that moment.
 for name, out in (("killed_on_the_way_out", 0), ("killed_on_the_way_back", 14 << 20)):
     owner = json.loads(support.memstow("owners", f"{name}.mst", "--json").stdout)["owners"][0]
     assert (owner["cuda_bytes"], owner["device_stowed_bytes"]) == (15 << 20, out), (name, owner)
     support.memstow("decisions", f"{name}.mst", "--check")
 
-# Served memory is counted once, at the size that the program requested. memstow's own buffers are not the program's.
+# Served memory is counted once, at the size that the program requested. memstow's own buffers are not counted.
 for name in ("out_and_back", "off", "killed_on_the_way_out", "killed_on_the_way_back"):
     kinds = support.report(f"{name}.mst")["cuda"]["kinds"]
     found = {kind: (sums["live_bytes"], sums["live_blocks"]) for kind, sums in kinds.items() if sums["live_blocks"]}
@@ -109,8 +109,8 @@ for name, because in (("out_and_back", "the owner is not declared idle"),
 cuda = support.report("foreign_pointers.mst")["cuda"]
 assert cuda["foreign_frees"] == 5 and not cuda["missed_frees"], cuda
 
-# Memory that is out is in the ledger, but the driver does not have it in use. The rest is the context's 8 MiB, and 1
-# MiB by which `small` is rounded up.
+# The ledger counts memory that is out as live, but the driver does not use it. `rest_bytes` is the context's 8 MiB, and
+# 1 MiB by which `small` is rounded up.
 report = support.report("stays_out.mst")
 device = report["cuda"]["devices"][0]
 assert device["live_bytes"] == 23 << 20 and device["driver_used_bytes"] == 18 << 20, device

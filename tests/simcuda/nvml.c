@@ -1,9 +1,9 @@
 /* nvml.c — a simulated NVML, a test double: our own libnvidia-ml.so.1 beside the simulated driver, in a folder of its
- * own, so that it is there only where a test says so. It knows the simulated devices by their uuids, and says of them
- * what the environment says:
+ * own, so that programs find it only where a test says so. It knows the simulated devices by their uuids. The
+ * environment decides what it tells about them:
  *
- *   SIMNVML_USED=BYTES            what is in use of each; total is 1 GiB
- *   SIMNVML_PROCESSES=PID:BYTES,… who uses it; "-" for bytes that are not told
+ *   SIMNVML_USED=BYTES            how much memory of each device is in use; each device has 1 GiB
+ *   SIMNVML_PROCESSES=PID:BYTES,… which processes compute, with what each uses; "-" as BYTES: NVML does not tell
  *   SIMNVML_DRAWS=PID:BYTES,…     which processes draw, with what each uses
  *   SIMNVML_MPS=PID:BYTES,…       which processes are clients of MPS, with what each uses
  *   SIMNVML_INIT=N                nvmlInit answers with error N

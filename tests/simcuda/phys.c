@@ -8,8 +8,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* If a device is small, the host keeps its memory for the next use, because making it anew takes longer than all other
- * work. Kept memory is filled again, except in benchmarks. */
+/* The host pages of a small device's memory are kept for the next use after a free, because making new pages takes
+ * longer than all other work. Kept pages are filled again, except in benchmarks. */
 #define KEPT (256 * MB)
 enum { NOISE_WORDS = 1 << 17 }; /* 1 MiB */
 
@@ -21,7 +21,7 @@ static uint64_t next_random(void) {
     return state;
 }
 
-/* Each fill begins at another place in the same noise: making new noise takes ten times as long as a copy. */
+/* Each fill begins at another place in the same noise, because making new noise takes ten times as long as a copy. */
 void phys_fill(char *at, size_t bytes) {
     static uint64_t noise[NOISE_WORDS];
     if (!sim_config.fill) return;
@@ -77,7 +77,8 @@ struct sim_phys *phys_new(struct device *device, size_t size, bool own_file) {
     return self;
 }
 
-/* Makes a piece of memory that was already taken from the device, by another process or another handle. */
+/* Makes a piece from a file. The piece takes no capacity of the device, because another process or another handle has
+ * taken the capacity already. Managed memory takes capacity only while it is resident on the device. */
 struct sim_phys *phys_import(struct device *device, int fd, uint64_t offset, size_t size) {
     struct sim_phys *self = calloc(1, sizeof *self);
     if (!self) return NULL;

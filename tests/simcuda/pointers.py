@@ -1,5 +1,5 @@
-# Attributes of pointers to memory that memstow serves, over the simulated driver (a test double): each is what the
-# driver reports for its own memory of that kind, whether the memory is in place, out or back.
+# Attributes of pointers to memory that memstow serves, over the simulated driver (a test double). They must be the same
+# as for the driver's own memory of that kind, whether the memory is in place, out or back.
 import support
 from _simcuda import BUILD, environment
 

@@ -1,7 +1,7 @@
-/* pool.c — stream-ordered memory. A pool takes chunks from the device and cuts them up. Freed memory can be used again
- * at once on the stream that freed it; on other streams, when the free has been executed, or by work that waits for the
- * free. Empty chunks go back at the next synchronisation, as far as the pool holds more than its threshold, or when it
- * is trimmed. */
+/* pool.c — stream-ordered memory. A pool takes chunks from the device and cuts them up. The stream that freed memory
+ * can use it again at once. Another stream can use it when the free has been executed, or for work that waits for the
+ * free. Empty chunks go back to the device when the pool is trimmed. At a synchronisation they go back as far as the
+ * pool holds more than its threshold. */
 #include "sim.h"
 
 #include <stdlib.h>
@@ -20,7 +20,7 @@ struct sim_chunk {
     size_t used; /* bytes of blocks whose free has not been executed */
 };
 
-struct pending { /* frees that have not been executed yet, the latest first */
+struct pending { /* one free that has not been executed; in the list, the latest comes first */
     struct pending *next;
     struct block *block; /* NULL: used again */
     struct sim_stream *stream;
@@ -159,8 +159,8 @@ static struct block *block_from_growth(struct sim_pool *self, size_t size, size_
     return block_from_chunks(self, size, asked);
 }
 
-/* Finds a block of exactly this size whose free has not been executed: of the same stream, or of any stream if `stream`
- * is NULL. The block keeps its address, and earlier work on streams still finds memory there. */
+/* Finds a block of exactly this size whose free is on `stream` and has not been executed. If `stream` is NULL, the free
+ * may be on any stream. The block keeps its address, and earlier work on streams still finds memory there. */
 static struct block *block_again(struct sim_pool *self, size_t size, size_t asked, struct sim_stream *stream,
                                  struct mark **behind) {
     for (struct pending *at = self->pending; at; at = at->next) {
@@ -356,7 +356,7 @@ SAME(cuMemGetMemPool, NEEDS_INIT, (CUmemoryPool * out, CUmemLocation *location, 
 SAME(cuMemSetMemPool, NEEDS_INIT, (CUmemLocation * location, int type, CUmemoryPool pool),
      OF_DEVICE(location) && type == CU_MEM_ALLOCATION_PINNED ? pool_set(location->id, pool) : CUDA_ERROR_NOT_SUPPORTED)
 
-/* A pool of managed memory may name no place; it has no handles for other processes, and no greatest size. */
+/* A pool of managed memory need not name a place. It must have no handles for other processes, and no greatest size. */
 static bool pool_is_possible(const CUmemPoolProps *props) {
     bool has_place = OF_DEVICE(&props->location) || OF_HOST(&props->location);
     if (props->allocType == CU_MEM_ALLOCATION_MANAGED)
@@ -499,8 +499,8 @@ API(cuMemPoolGetAccess, NEEDS_INIT, (int *flags, CUmemoryPool handle, CUmemLocat
     return CUDA_SUCCESS;
 }
 
-/* ---- pools of other processes. A pool can be shared if it was made for that; then memory from it can be shared, too.
- * An imported pool cannot allocate. */
+/* ---- pools of other processes. If the program made a pool for sharing, the pool and memory from it can be shared. An
+ * imported pool cannot allocate. */
 
 API(cuMemPoolExportToShareableHandle, NEEDS_INIT, (void *out, CUmemoryPool handle, int type, uint64_t flags),
     (out, handle, type, flags)) {

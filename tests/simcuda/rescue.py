@@ -11,7 +11,8 @@ names = support.run(program, env=environment()).stdout.split()
 assert len(names) == 25, names
 
 WISH = {"turned_off": "0", "kept_is_taken": "kept"}
-# The rescues of each case: the decisions by owner, and their reasons. All other cases have none.
+# The rescues of each case. A rescue is a list with the decision and its reason for each owner. Cases that are not
+# listed have no rescue.
 STOWED, CANNOT = ("stow", "policy"), ("keep", "cannot")
 DECIDED = {"makes_room": [[STOWED]], "asked_twice": [[STOWED]], "other_entries": 3 * [[STOWED]], "in_use": [[CANNOT]],
            "is_kept": [[("keep", "policy")]], "nothing_said": [[("keep", "nothing_said")]],

@@ -1,5 +1,6 @@
-/* rt_begin.c — how the simulated runtime finds the driver: it opens libcuda.so.1 by name, looks up one symbol, and uses
- * that to find all others. Also the device of a thread, its context, and its last error. */
+/* rt_begin.c — how the simulated runtime finds the driver: it opens libcuda.so.1 by name, looks up cuGetProcAddress,
+ * and asks this function for all others. The file also keeps the device and the last error of each thread, and gives
+ * the thread a context. */
 #include "rt.h"
 
 #include <dlfcn.h>
@@ -42,7 +43,7 @@ static void ask_for_all(struct rt_driver *table, uint64_t flags) {
     }
 }
 
-/* As the real runtime does, asks the first resolver for the resolver itself, in both generations. */
+/* Finds both generations of the resolver cuGetProcAddress. As the real runtime does, asks the newer one for both. */
 static void find_resolvers(void *library) {
     void *address = NULL;
     int status;

@@ -1,4 +1,5 @@
-/* rt_memory.c — the runtime's memory: allocations of every kind, pools, copies. Each is one call of the driver. */
+/* rt_memory.c — the runtime's memory: allocations of every kind, pools, copies. Each function makes at most one call of
+ * the driver. */
 #include "rt.h"
 
 typedef struct {

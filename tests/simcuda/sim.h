@@ -30,7 +30,7 @@ enum needs {
     NEEDS_NOTHING = 0,
     NEEDS_INIT = 1,
     NEEDS_CONTEXT = 2, /* and init; the error of a broken context is returned */
-    UNSAFE = 4,        /* forbidden while certain captures go on, and breaks them */
+    UNSAFE = 4,        /* a call during certain captures is refused, and breaks these captures */
     IN_CALLBACK = 8,   /* allowed in host callbacks */
 };
 
@@ -52,7 +52,7 @@ extern pthread_mutex_t sim_lock;
     }                                                                                                                  \
     static CUresult body_##name parameters
 
-/* The same for an entry whose arguments are told to observers before and after the call. */
+/* TOLD does the same as API, and also tells observers the arguments before and after the call. */
 void call_tell(const char *name, const uint64_t *arguments, uint64_t *shared, const CUresult *result);
 #define WORD(value) (uint64_t)(uintptr_t)(value)
 #define WORDS(a, b, c, d, e, ...) WORD(a), WORD(b), WORD(c), WORD(d), WORD(e)
@@ -88,7 +88,7 @@ struct config {
 extern struct config sim_config;
 void config_read(void);
 
-/* ---- inject.c: errors that tests ask for; journal.c: what was called */
+/* ---- inject.c: calls fail or are late, as tests ask; journal.c: notes the calls */
 CUresult inject_error(const char *name);
 void inject_delay(const char *name); /* before the lock is taken */
 void inject_parse(const char *list);
@@ -194,7 +194,7 @@ bool space_inside(uint64_t address);
 CUresult space_reserve(size_t size, size_t align, CUdeviceptr hint, CUdeviceptr *out);
 CUresult space_reserve_low(size_t size, CUdeviceptr *out); /* below 4 GiB */
 void space_release(CUdeviceptr at, size_t size);
-/* Whether [at, at + size) lies in a range that the program reserved; with `whole`, whether it is such a range. */
+/* Whether [at, at + size) lies in a range that the program reserved. With `whole`: whether it equals such a range. */
 bool space_is_reserved(CUdeviceptr at, size_t size, bool whole);
 bool space_reservation(CUdeviceptr at, CUdeviceptr *start, size_t *size); /* the range that the program reserved */
 void space_reserved_add(CUdeviceptr at, size_t size);
@@ -339,7 +339,7 @@ struct sim_stream {
 };
 /* Adds a copy of `model` to the end of the stream, or to the graph of the stream's capture. */
 CUresult engine_add(struct sim_stream *stream, const struct op *model, struct mark **mark);
-/* Waits until everything that is on the stream now, or in the context, has been executed. */
+/* Each waits until all operations have been executed that are now on the stream, or on the streams of the context. */
 CUresult engine_drain_stream(struct sim_stream *stream);
 CUresult engine_drain_context(struct sim_context *ctx);
 bool engine_wait_mark(struct mark *mark);
@@ -352,11 +352,11 @@ bool op_blocked(const struct op *op);
 uint64_t op_cost_ns(const struct op *op); /* beside the latency */
 void op_forget(struct op *op);
 
-/* ---- access.c: addresses → host memory, as of the time of execution */
+/* ---- access.c: finds the host memory behind an address when an operation is executed */
 enum access { ACCESS_COPY, ACCESS_PEER_COPY, ACCESS_KERNEL };
 char *access_at(uint64_t address, size_t *length, struct sim_context *ctx, bool write, enum access how);
 
-/* ---- copy.c: the operation of a copy, which is not on a stream yet */
+/* ---- copy.c: describes a copy as an operation, and does not put the operation on a stream */
 CUresult copy_shape(const CUDA_MEMCPY3D *is, struct op *out);
 
 /* ---- stream.c */
@@ -399,7 +399,7 @@ struct sim_capture {
     pthread_t thread;
     uint64_t id;
 };
-/* If a capture forbids unsafe calls now, returns the error of such a call, and breaks each capture that forbids it. */
+/* If captures forbid unsafe calls now, breaks these captures, and returns the error of a forbidden call. */
 CUresult capture_forbids(void);
 /* The same for a call that waits for all streams of the context. Such a call also breaks the captures of these
  * streams. */
@@ -413,7 +413,7 @@ struct sim_graph *graph_new(void);
 struct sim_graph *graph_hold(struct sim_graph *self); /* keeps it until it is dropped once more */
 CUresult graph_add(struct sim_graph *self, const struct op *model, struct sim_node **node);
 void graph_drop(struct sim_graph *self);
-struct sim_graph *graph_new_body(void); /* of a condition: it ends with the graph that has the node */
+struct sim_graph *graph_new_body(void); /* for a condition; ends with the graph that has the condition's node */
 bool graph_is_body(const struct sim_graph *self);
 CUresult graph_run(struct sim_graph *self, const struct op *as); /* all at once, within the engine */
 size_t graph_length(const struct sim_graph *self);
@@ -437,7 +437,7 @@ void gmem_unref(struct gmem *self);
 /* ---- pool.c */
 void pool_begin(struct device *device);
 void pool_executed(struct op *op);
-void pool_synchronised(void); /* a wait ended: unused memory above the thresholds goes back */
+void pool_synchronised(void); /* called after a wait: unused memory above the thresholds goes back to devices */
 void pool_free_now(struct block *block);
 bool pool_make_room(struct device *device);
 

@@ -1,5 +1,5 @@
-/* simcuda.h — how a test sets up the simulated CUDA driver, a test double. It is our own libcuda.so.1; nothing here is
- * measured on a GPU. The functions are exported by it beside CUDA's, callable from any thread at any time.
+/* simcuda.h — how a test sets up the simulated CUDA driver, a test double. The double is our own libcuda.so.1; nothing
+ * here is measured on a GPU. It exports the functions below beside CUDA's. Any thread may call them at any time.
  *
  * Environment, read at cuInit (sizes take K, M, G):
  *   SIMCUDA_DEVICES=1        how many devices there are; 0: cuInit returns 100
@@ -56,10 +56,11 @@ void sim_set_latency_us(uint64_t us);
 void sim_set_capacity(int device, size_t bytes);
 void sim_set_fragmented(int device, size_t bytes);
 
-/* While held, no operation on any stream is executed. Holds add up. */
+/* Changes the number of holds by `add`. While there is a hold, no stream executes any operation. */
 void sim_hold(int add);
 
-/* Ends all kernels "sim_wait", those that wait now and later ones. 0: later kernels wait again. */
+/* If `release` is 1, all kernels "sim_wait" end that wait now, and later ones end at once. If it is 0, later ones wait
+ * again. */
 void sim_release_kernels(int release);
 
 /* What one device has given out, in bytes as the device counts them. */
@@ -75,9 +76,9 @@ struct sim_usage {
 };
 void sim_usage(int device, struct sim_usage *out);
 
-/* Calls the observer after each successful call about an address, for the simulated CUPTI, under the driver's lock. It
- * is also called at the end of a context, with the name "context" and only the context's number. NULL: removes the
- * observer. */
+/* Calls the observer after each successful call about an address, for the simulated CUPTI, under the driver's lock. The
+ * observer is also called when a context ends; `name` is then "context", and only `context` is set. If `call` is NULL,
+ * no observer is called any more. */
 struct sim_event_of_memory {
     const char *name;
     uint64_t bytes, address, context;
@@ -87,9 +88,9 @@ struct sim_event_of_memory {
 typedef void sim_observer(const struct sim_event_of_memory *event);
 void sim_observe(sim_observer *call);
 
-/* Calls the observer before and after each call about physical memory and its addresses, for the simulated CUPTI. It
- * runs on the calling thread, without a lock. arguments: one after the other, 8 bytes each. shared: the same word in
- * both calls of the observer. */
+/* Calls the observer before and after each call about physical memory and its addresses, for the simulated CUPTI. The
+ * observer runs on the calling thread, without a lock. `arguments` has 8 bytes for each argument of the call. `shared`
+ * points to the same word before and after the call, so that the observer can keep something there. */
 struct sim_call {
     const char *name;
     const int *result; /* NULL: before */

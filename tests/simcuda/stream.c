@@ -135,7 +135,7 @@ static CUresult query(CUstream handle) {
 SAME(cuStreamQuery, NEEDS_CONTEXT, (CUstream handle), query(handle))
 SAME(cuStreamQuery_ptsz, NEEDS_CONTEXT, (CUstream handle), query(stream_per_thread(handle)))
 
-/* The legacy stream has ended only when the earlier work of blocking streams has ended, too. */
+/* A wait for the legacy stream also waits for earlier work of blocking streams. */
 static CUresult synchronise(CUstream handle) {
     struct sim_stream *self = stream_get(handle);
     if (!self) return CUDA_ERROR_INVALID_HANDLE;

@@ -17,7 +17,7 @@ struct sim_phys *handle_find(CUmemGenericAllocationHandle handle) {
     return NULL;
 }
 
-/* A piece stays listed while a mapping keeps it: its handle can be obtained again. */
+/* A piece stays in the list while it is mapped, because the program can get its handle again. */
 void handle_unref(struct sim_phys *self) {
     struct sim_phys **link = &handles;
     if (self->refs == 1) {
@@ -131,7 +131,8 @@ static bool whole_mappings(CUdeviceptr at, size_t size) {
     return size > 0;
 }
 
-/* With SIMCUDA_DRAINS some calls wait for all devices, as reports of real drivers say. cuda.h says that they may. */
+/* With SIMCUDA_DRAINS some calls wait for all work on all devices. cuda.h allows this, and it was reported of real
+ * drivers. */
 static void drain(void) {
     for (struct sim_context *self = context_list; self && sim_config.drains; self = self->next)
         if (self->alive) engine_drain_context(self);
@@ -218,7 +219,7 @@ API(cuMemExportToShareableHandle, NEEDS_INIT,
     return CUDA_SUCCESS;
 }
 
-/* A DMA-BUF for network cards. Mapped memory has a DMA-BUF only if it was made for network cards. */
+/* Gives the caller a DMA-BUF for network cards. Mapped memory has a DMA-BUF only if it was made for network cards. */
 API(cuMemGetHandleForAddressRange, NEEDS_INIT, (void *out, CUdeviceptr at, size_t size, int type, uint64_t flags),
     (out, at, size, type, flags)) {
     struct block *block = space_find(at);
@@ -230,7 +231,7 @@ API(cuMemGetHandleForAddressRange, NEEDS_INIT, (void *out, CUdeviceptr at, size_
     return CUDA_SUCCESS;
 }
 
-/* The descriptor is in the pointer itself; it stays the caller's. */
+/* `os_handle` is the descriptor itself, not a pointer to it. The descriptor stays the caller's. */
 TOLD(cuMemImportFromShareableHandle, NEEDS_INIT, (CUmemGenericAllocationHandle * out, void *os_handle, int type),
      (out, os_handle, type)) {
     struct stat status;

@@ -13,7 +13,7 @@ def wish(case):
 
 run_cases("worker", 3, wish)
 
-# If copies are kept, memstow hashes up to sixteen blocks at once. When the program ends meanwhile, it still does not
-# wait for the copies of all these blocks.
+# With MEMSTOW_CUDA_KEEP, memstow hashes up to sixteen blocks at once. If the program ends during this work, it does not
+# wait until all these blocks are copied.
 support.track(BUILD / "worker", "ends_meanwhile", file="kept.mst",
               env=environment(MEMSTOW_CUDA_KEEP="64M", **wish("ends_meanwhile")))

@@ -1,5 +1,5 @@
-/* _store.c — a program that uses the store through the ABI: _store CASE. Without CASE it lists the cases. Each case has
- * its own checks. store.py runs the cases under the library. */
+/* _store.c — a program that uses the store through the ABI. `_store CASE` runs a case, and `_store` lists the cases.
+ * Each case has its own checks. store.py runs the cases under the library. */
 #include "../prog/abi.h"
 
 #include <errno.h>
@@ -244,8 +244,8 @@ static uint64_t cached(const struct memstow_state_value *value) {
     return there * 4096;
 }
 
-/* Puts a value of two gibibytes. All of its parts are the same buffer of eight mebibytes, so that all other memory is
- * the store's. */
+/* Puts a value of two gibibytes. All of its parts are the same buffer of eight mebibytes, so any further growth of the
+ * process's memory is due to the store. */
 static void large(void) {
     enum { PIECE = 8 * MIB + 64, PIECES = 256 };
     int64_t loop = open_loop("large", NULL, 1);
@@ -329,8 +329,9 @@ static void failed_puts(void) {
     MUST(abi_memstow_state_begin(loop) == 2 && put(loop, "kept", 100, 2) == owner);
 }
 
-/* The program may close the store's descriptors. Then a value in memory cannot be read until it is stowed. Nothing else
- * fails. If the program opens a file of its own under the number of such a descriptor, the store does not close it. */
+/* If the program has closed the store's descriptors, a value in memory cannot be read until it is stowed. Nothing else
+ * fails. If the program opens a file of its own, which gets the number of such a descriptor, the store does not close
+ * that file. */
 static void closed_descriptors(void) {
     int64_t loop = loop_of("closed");
     MUST(abi_memstow_state_begin(loop) == 1);
@@ -422,8 +423,9 @@ static void queued(void) {
     MUST(signals > 0);
 }
 
-/* SIGINT comes at some moment of a put, and the handler jumps out of the put. The library delays the signal until the
- * put is done, so the new value is complete. If the put had not begun, the old value is there. No file stays open. */
+/* SIGINT comes before, during or after a put, and its handler jumps to the code behind the put. During the put, the
+ * library delays the signal until the put is done. So the new value is complete, unless the signal comes before the
+ * put: in that case the old value is still there. No file stays open. */
 enum { INTERRUPTS = 60, LONGEST_US = 12000 };
 
 static sigjmp_buf after_put;
@@ -470,7 +472,8 @@ static void interrupted(void) {
 }
 
 /* Each iteration puts two values that are made of the same number. Meanwhile four threads read the first value, which
- * must always match its generation; a thread stows and restores it; two threads use loops of their own. */
+ * must always match its generation. Another thread stows and restores the first value, and two more threads use loops
+ * of their own. */
 enum { TURNS = 60, THREADS = 4, LENGTH = 70000 };
 static int64_t shared_loop;
 static uint32_t shared_owner;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # timeout: 300
-"""A process that runs a batch with a prefix is killed again and again: while an element runs, is committed, or is
-joined with others. The next process goes on from there: no element that was done runs again, the result is complete,
+"""Processes that run a batch with a prefix are killed, one after the other: while an element runs, is committed, or is
+joined with others. Each next process continues the batch: no element that was done runs again, the result is complete,
 and there are few files. The driver of loops and the store are the real ones; ComfyUI's queue is a double."""
 import json, os, random, shutil, signal
 

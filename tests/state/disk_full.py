@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # needs: root
-"""A full disk: put fails and keeps nothing, and the last iteration is still there, with a prefix and without one."""
+"""Tests a full disk, for a loop without a prefix and for one with a prefix. A put fails and keeps nothing, and the
+values of the last iteration are still there."""
 import sys
 
 import _state, support

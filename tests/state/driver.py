@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # needs: torch
 # timeout: 300
-"""How much memory loops take. The driver of loops and the store are the real ones; ComfyUI's queue is a double. A batch
-on disk takes at most 64 MiB more than its inputs while it runs, also while values are joined into one. After its end
-nobody but the store has its inputs. If the present iteration has replaced a value, a reader can still get the committed
-one, and no copy of it is made."""
+"""Tests how much memory loops take. The driver of loops and the store are the real ones; ComfyUI's queue is a double.
+While a batch on disk runs, it takes at most 64 MiB more than its inputs, even while values are joined into one. After
+the batch's end only the store has the batch's inputs. If the present iteration has replaced a value, a reader can still
+get the committed value, and no copy of that value is made."""
 import _state, support
 
 CODE = """if True:

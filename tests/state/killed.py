@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # timeout: 300
-"""kill -9 at 200 random moments of a loop with a prefix. The next process goes on from the last committed iteration,
-with all of its values and no others, and there is one set of files."""
+"""Kills a process with a loop and a prefix at 200 random moments, by SIGKILL. Each next process goes on from the last
+committed iteration, with all values of that iteration and no others, and there is one set of files."""
 import os, random, signal, time
 
 import _state

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""A loop of 120 iterations, with a trigger after each. Live memory stays the same; no call stack or descriptor is
-added; `memstow leaks` finds nothing; the report names the values. Afterwards a trigger with a policy and `memstow stow`
-from outside move values."""
+"""Runs a loop of 120 iterations, with a trigger after each iteration. Live memory stays the same, no call stack or
+descriptor is added, `memstow leaks` finds nothing, and the report names the values. Afterwards values are moved by a
+trigger with a policy, and by `memstow stow` from outside."""
 import json
 
 import _state, support

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Folders that are refused, and values that cannot be written plainly. A folder in memory is refused for files, and for
-a prefix; nothing is left in it. What pickle cannot express goes through cloudpickle if it is installed (here a double
-of it), and is held by reference otherwise."""
+"""Tests folders that are refused, and values that pickle cannot express. A folder in memory is refused for files and
+for a prefix, and nothing is left in it. A value that pickle cannot express goes through cloudpickle if cloudpickle is
+installed (here a double of it). Otherwise the value is held by reference."""
 import pathlib, shutil, tempfile
 
 import _state, support

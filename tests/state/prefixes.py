@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # timeout: 300
-"""Prefixes. Values with a prefix live on in another process; their files have mode 0600 and no links. A second loop of
-the prefix is refused. Prefixes outside of the directory, links, files of other users and missing files are one clear
-error each, and nothing is written or removed."""
+"""Tests loops with a prefix. A later process finds their values; the files have mode 0600 and no links. A second loop
+with the prefix is refused. A prefix outside of the directory, a link, a file of another user and a missing file each
+lead to one clear error, and nothing is written or removed."""
 import os, shutil, stat
 
 import _state, support
@@ -46,7 +46,8 @@ resumed = """
     """
 _state.python(resumed + "store.close(keep=True)", folder)
 
-# --- a killed holder leaves no lock, although a child that it forked lives on; a living holder is respected
+# --- While a process has the prefix, no other process can open it. After the process was killed, another process can
+# open the prefix, even if a child that the killed process forked lives on.
 holder = _state.start(support.PYTHON, "-c", f"""if True:
     import memstow_state, os, sys, time
     store = memstow_state.open("holder", persist_prefix="my loop", directory={str(folder)!r})
@@ -78,7 +79,7 @@ shutil.copytree(home, good / "my loop.state")
 
 
 def refused(number, words, prefix="my loop", change=None):
-    """Makes one change to the folder. Opening it must fail with this reason, and change nothing."""
+    """Makes one change to the folder. After that, opening the loop must fail with this reason, and change nothing."""
     shutil.rmtree(folder)
     shutil.copytree(good, folder, symlinks=True)
     if change:

@@ -213,7 +213,7 @@ static void guard_pages_mean_zeros(void) {
     MUST(holds(p, MIB, 1));
 }
 
-/* Trap: MADV_DONTNEED on a file's mapping brings the file's bytes back. */
+/* MADV_DONTNEED must make stowed memory zero. The trap: on a mapping of a file, it brings the file's bytes back. */
 static void dontneed_means_zeros(void) {
     char *p = stowed(LENGTH, 1);
     MUST_BE(madvise(p + MIB, MIB, MADV_DONTNEED), 0);
@@ -564,7 +564,7 @@ static void *adopt_soon(void *unused) {
     return unused;
 }
 
-/* Memory that moves while it is adopted belongs to the new owner, all of it. */
+/* If memory is adopted while it moves, all of it belongs to the new owner. */
 static void adopted_while_moving(void) {
     size_t length = (size_t)256 * MIB;
     char *p = map_memory(length);
@@ -700,7 +700,7 @@ static void read_past_the_cache_meanwhile(void) {
     printf("%llu reads, %d moves found one on its way\n", (unsigned long long)reads, refused);
 }
 
-/* An owner is declared idle, but a thread writes: the method that compares notices it. */
+/* A thread writes to the memory of an owner that is declared idle. The method that compares notices the writes. */
 static void *increment(void *p) {
     while (!stop)
         for (size_t i = 0; i < LENGTH; i += 16 * PAGE)

@@ -1,5 +1,5 @@
-"""Moves that are requested through the control socket: memory is the same afterwards. A client that takes a trigger
-back ends all of it, not only the present owner's move."""
+"""Moves that are requested through the control socket do not change the content of memory. If a client takes a trigger
+back, the whole trigger ends, not only the present owner's move."""
 import json, pathlib, sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "harm"))

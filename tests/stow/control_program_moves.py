@@ -1,6 +1,6 @@
 # timeout: 200
 """The program answers a request by moves that it makes itself. Their progress is reported, also on a terminal, and a
-client that takes the request back ends them. Later moves of the program for itself run to their end."""
+client that takes the request back ends them. Moves that the program makes later run to their end."""
 import pathlib, sys
 
 for room in ("harm", "cli"):
@@ -27,7 +27,7 @@ threading.Thread(target=serve, daemon=True).start()
 
 
 def asked(kind, ended_at_first_progress=False):
-    """The reported progress as (moved, of how many), and the answer."""
+    """Sends a request. Returns the reports of progress, each as (moved bytes, bytes to move), and the final answer."""
     connection, told = connected(path), []
     connection.send(pack(kind, model))
     while (answer := receive(connection))[0] != DONE:
@@ -60,7 +60,8 @@ told, moved = asked(STOW)
 assert moved == SIZE and all(a <= b == SIZE for a, b in told) and told == sorted(told), (told, moved)
 assert program.tell("zlib.crc32(block)") == total
 
-# The line of progress on a terminal. The test has replaced the program's socket by its own, which sends the messages.
+# Checks the line of progress on a terminal. For this, the test replaces the program's socket by its own socket, which
+# sends the messages.
 _terminal.need()
 PLAY = f"""
 import socket, struct

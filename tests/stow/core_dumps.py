@@ -1,7 +1,7 @@
 # needs: deb:gdb
 # timeout: 240
-"""Core dumps of a program with stowed memory, by the kernel and by gcore: their contents are right and they end, also
-if the disk cannot be read, and in the middle of a move."""
+"""The kernel and gcore dump the core of a program with stowed memory. The dump ends, and its content is right, even if
+the disk cannot be read or a move is on its way."""
 import os, pathlib, random, resource, signal, struct, subprocess
 
 import _moving, support
@@ -11,7 +11,7 @@ program, folder = _moving.program("dumped"), _moving.real_disk()
 
 
 class Core:
-    """A core file. content() returns the bytes of a range; None if the core does not have the range."""
+    """A core file. content() returns the bytes of a range, or None if the core does not have the range."""
 
     def __init__(self, path):
         self.file = open(path, "rb")
@@ -70,7 +70,8 @@ class Dumped:
         return Core(f"gcore.{self.process.pid}")
 
     def in_it(self, core):
-        """Whether the core has each area. Areas that it has must be right."""
+        """Returns {name of an area: whether the core has the area}. Asserts that the areas in the core have the right
+        content."""
         there = {name: core.content(*area) for name, area in self.areas.items()}
         for name, content in there.items():
             assert content in (None, pathlib.Path(f"{name}.expected").read_bytes()), f"{name} is another"
@@ -108,7 +109,7 @@ def by_kernel():
 
 untested = by_kernel()
 dumped = Dumped()
-# The files of the stowed memory are removed, so they can only be read through the process, as gcore does.
+# The files of the stowed memory are removed already. So only the process has their content, and gcore reads it there.
 assert all(dumped.in_it(dumped.by_gcore()).values())
 assert dumped.tell("check") == "whole"
 dumped.end()

@@ -1,7 +1,7 @@
 # needs: root
 # timeout: 200
-"""A disk that fails: during writes (a file system on a sparse image without room to grow) and during reads (an image
-that lost its end). Memory stays whole, and stays stowed as long as it cannot be read."""
+"""A disk fails during writes (a file system on a sparse image without room to grow) or during reads (an image that lost
+its end). Memory stays whole, and stays stowed as long as it cannot be read."""
 import errno, shutil, subprocess
 
 import _moving, support

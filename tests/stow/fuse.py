@@ -1,6 +1,6 @@
 # needs: root deb:bindfs deb:fuse3
-"""Memory does not move to a directory on FUSE, whatever lies behind it, and not to an overlay above such a directory
-either. No file is left there."""
+"""Memory moves neither to a directory on FUSE nor to an overlay over such a directory. A refused move leaves no
+file."""
 import errno, os
 
 import _moving, support

@@ -1,7 +1,7 @@
 /* given_back.c — given_back FILE: moves 512 MiB out twice. FILE has the memory of the control group. Prints a line for
- * each move, in MiB: by how much the group's memory fell, by how much RSS fell, how much was written. The last line is
- * about the first move. It has two numbers: by how much the group's memory and the moved bytes together exceeded, at
- * most, the group's memory before the move; and the number of readings. */
+ * each move, in MiB: by how much the group's memory fell, by how much RSS fell, how much was written. The last line has
+ * two numbers about readings that were taken during the first move. The first number is the largest value of (group's
+ * memory + bytes moved so far - group's memory before the move). The second number is the number of readings. */
 #include "moving.h"
 
 #include <pthread.h>
@@ -30,7 +30,8 @@ static long long written_bytes(void) {
 
 /* What look() sees on another thread during the first move. */
 static struct {
-    long long before, most; /* the group's bytes before the move; the largest value of bytes + moved - before */
+    /* before: the group's bytes before the move. most: the largest value of (group's bytes + moved bytes - before) */
+    long long before, most;
     int samples;            /* readings in the middle of the move */
     bool over;
 } seen;

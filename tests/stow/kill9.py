@@ -1,5 +1,5 @@
 # timeout: 300
-"""kill -9 at random moments of a move: no file is left in the stow directory."""
+"""If kill -9 ends a program at a random moment of a move, no file is left in the stow directory."""
 import random, subprocess, time
 
 import _moving, support

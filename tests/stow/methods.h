@@ -15,7 +15,8 @@ __attribute__((unused)) static void need_userfaultfd(void) {
     if (!has_userfaultfd()) skip("this process may not use userfaultfd");
 }
 
-/* Without userfaultfd only memory of idle owners moves, so the case declares the owner idle. */
+/* The usual options of a move. Without userfaultfd, only memory of idle owners moves. So in this case they declare the
+ * owner idle. */
 __attribute__((unused)) static const struct stow_options *usual(void) { return has_userfaultfd() ? &by_move : &idle; }
 
 __attribute__((unused)) static char *stowed(size_t length, uint64_t seed) {
@@ -25,7 +26,7 @@ __attribute__((unused)) static char *stowed(size_t length, uint64_t seed) {
     return p;
 }
 
-/* Without arguments it prints the names of the cases. With a name it runs that case. */
+/* Without arguments, prints the names of the cases. With a name as argument, runs the case of that name. */
 __attribute__((unused)) static int name_or_run(const struct test_case *cases, int count, int argc, char **argv) {
     if (argc < 2) {
         for (int i = 0; i < count; i++) puts(cases[i].name);

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # timeout: 200
-"""Moves that a program makes for itself: out, back and for a trigger. `memstow owners` shows their progress. `--cancel`
-ends such a move from outside after the present chunk. If the move belongs to a trigger, the rest of the trigger ends,
-too. Later moves are complete. A move that another client requested ends in the same way, and this client is told."""
+"""A program stows and restores its own owners, and starts triggers. `memstow owners` shows the progress of each move.
+`--cancel` ends a move from outside after the present chunk. If the move belongs to a trigger, the rest of the trigger
+ends, too. Later moves are complete. `--cancel` also ends a move that another client requested, and that client is
+told."""
 import errno, json, pathlib, random, re, subprocess, sys, time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "harm"))
@@ -10,7 +11,7 @@ import _moving
 from _control import *
 
 SIZE, MODELS, ECANCELED = 256 << 20, 3, -125
-# until_cut_short() makes the same moves again and again, until one has moved less than there was, or was cancelled.
+# until_cut_short() makes the same moves again and again, until a move is cancelled or moves less than there was.
 SETUP = rf"""
 import zlib
 for name in ("owner_open", "stow", "restore", "trigger"):
@@ -87,7 +88,7 @@ path = program.listening()
 nothing = memstow("stow", program.pid, "--cancel", status=1)
 assert nothing.stderr == f"memstow: process {program.pid}: no memory of it is being stowed\n", nothing.stderr
 
-# The moves of one owner, on the program's only thread: out, then back.
+# The program's only thread moves one owner out and back, again and again, until a move is cancelled.
 for verb, way, owner in (("stow", "out", ()), ("restore", "back", ("model0",)), ("stow", "out", (models[0],))):
     program.begin("until_cut_short(out(0), back(0))")
     seen_moving(way)
@@ -102,7 +103,7 @@ for verb, way, owner in (("stow", "out", ()), ("restore", "back", ("model0",)), 
     assert program.tell("abi.memstow_stow(models[0])") == SIZE, "what was cancelled was another call"
     assert program.tell("abi.memstow_restore(models[0])") == SIZE
 
-# A trigger moves owners one after the other. Owners whose move has not begun stay.
+# A trigger moves one owner after the other. If it is cancelled, the owners whose move has not begun stay in memory.
 program.begin(f"until_cut_short(('trigger', trigger, {SIZE * MODELS}), *(back(i) for i in range({MODELS})))")
 seen_moving("out")
 cancel("stow")
@@ -125,7 +126,7 @@ for _ in range(3):
 
 
 def end_move(verb, asked):
-    """At some moment, ends the move that `asked` has requested. Returns the moved bytes; None: the move was over
+    """At some moment, ends the move that `asked` has requested. Returns the moved bytes, or None if the move was over
     before. This function speaks to the socket itself, because a command, above all one with sanitizers, may take longer
     to start than the whole move takes."""
     time.sleep(random.uniform(0, 0.3))
@@ -140,8 +141,8 @@ def end_move(verb, asked):
 
 
 def cut_from_outside(verb):
-    """A move that one client requests and another one ends: both are told the same. Returns whether bytes had moved and
-    some were left."""
+    """One client requests a move, and another client ends it. Asserts that both are told the same. Returns whether the
+    move ended after some of its bytes, but not all, had moved."""
     program.tell(f"abi.memstow_{'restore' if verb == 'stow' else 'stow'}(models[0])")
     asked = start(MEMSTOW, verb, program.pid, "model0", stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     try:

@@ -93,7 +93,7 @@ __attribute__((unused)) static bool holds(const void *p, size_t length, uint64_t
     return true;
 }
 
-/* Moves one piece of memory out. *why: the reason of a refusal, unless `why` is NULL. */
+/* Moves one piece of memory out. If the move is refused and `why` is not NULL, *why is the reason. */
 __attribute__((unused)) static int64_t out(void *p, size_t length, const struct stow_options *options, uint32_t *why) {
     struct stow_piece piece = {.start = (uint64_t)p, .length = length, .owner = 1};
     int64_t moved = stow_out_(&piece, 1, options);
@@ -118,7 +118,8 @@ __attribute__((unused)) static size_t proc_bytes(const char *file, const char *k
 }
 __attribute__((unused)) static size_t rss(void) { return proc_bytes("/proc/self/status", "VmRSS"); }
 
-/* Pages of a range that are in memory, by pagemap. own: without those that a file backs. */
+/* Counts the pages of a range that are in memory, as pagemap says. If `own` is true, pages that a file backs do not
+ * count. */
 __attribute__((unused)) static size_t pages_in(const void *p, size_t length, bool own) {
     size_t count = 0;
     int fd = open("/proc/self/pagemap", O_RDONLY);

@@ -176,7 +176,8 @@ static void held_unseen(void) {
     MUST(holds(p, LENGTH, 1));
 }
 
-/* A device may have pinned pages that were written to while they were stowed: such pages do not move. */
+/* If pinned pages cannot be seen, stowed pages that the program has written to may be pinned. So such pages do not
+ * move. */
 static void held_unseen_while_stowed(void) {
     struct stow_options options = {.idle = true, .held_unseen = true};
     char *p = filled();

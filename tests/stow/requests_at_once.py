@@ -1,5 +1,5 @@
-"""Two requests for one owner at once, of the same kind or of opposite ones: each is answered, the content stays, and a
-command that is interrupted leaves the owner whole."""
+"""Two requests for one owner come at the same time: twice the same request, or stow and restore. Each request is
+answered, and the content stays the same. A command that is interrupted leaves the owner whole."""
 import os, pathlib, signal, subprocess, sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))

@@ -17,7 +17,7 @@ static void *read_all_the_time(void *p) {
     return (void *)wrong;
 }
 
-/* An owner is declared idle, but a thread reads its memory: the thread sees the right content at any time. */
+/* A thread reads the memory of an owner that is declared idle. The thread sees the right content at any time. */
 static void back_beside_a_reader(void) {
     pthread_t reader;
     void *wrong;
@@ -180,7 +180,8 @@ static void note_told(uint64_t moved, uint64_t wanted, void *context) {
     __atomic_add_fetch(&told, 1, __ATOMIC_RELAXED);
 }
 
-/* mlock brings memory back without a report of progress: the function that the move out reported to may be gone. */
+/* mlock brings memory back without a report of progress, because the function that the move out reported to may be
+ * gone. */
 static void mlock_tells_nobody(void) {
     struct stow_options options = *usual();
     options.tell = note_told, options.context = &told;
@@ -215,7 +216,7 @@ static void memory_policy_brings_back(void) {
     MUST(!is_file_backed(q) && holds(q, LENGTH, 2));
 }
 
-/* A call of the program that changes memory and takes long: here because it waits for a page. */
+/* Makes a call that changes memory and takes long, because it waits for a page. */
 static void *lock_memory(void *p) {
     MUST_BE(mlock(p, PAGE), 0);
     return NULL;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # timeout: 600
 # alone
-"""Memory that comes back as a whole: by request, or because the program makes a call that is impossible with stowed
+"""Stowed memory comes back as a whole, by request or because the program makes a call that is impossible with stowed
 memory."""
 import _moving
 

@@ -56,7 +56,7 @@ moved, text = answer("/proc")
 assert moved == -errno.ENOTSUP, (moved, text)
 elsewhere.rmdir()
 
-# By default: the user's cache, and /var/tmp if the cache is in memory.
+# If no directory is named, memory moves to the user's cache directory, or to /var/tmp if that directory is in memory.
 home = support.HERE / "home"
 home.mkdir()
 unsaid = {"MEMSTOW_STOW_DIR": "", "XDG_CACHE_HOME": "", "HOME": str(home)}

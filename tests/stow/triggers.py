@@ -33,7 +33,8 @@ def trace(program):
 
 
 def goes_out(folder, wish, reason, **more):
-    """Asserts that the model with the policy stow goes out for that reason, and that its content is the same."""
+    """Asserts that a trigger with this reason stows the model with the policy stow, and that the model's content stays
+    the same."""
     program = Program(wish, env={"MEMSTOW_STOW_DIR": str(folder)}, **more)
     program.tell(f"exec({SETUP!r})")
     sums = program.tell("zlib.crc32(unet), zlib.crc32(clip)")

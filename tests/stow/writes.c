@@ -47,7 +47,7 @@ static void *count_up(void *context) {
     return NULL;
 }
 
-/* The kernel writes, too: into the last page. The test checks the page's content. */
+/* Makes the kernel write to the last page, by reads from a pipe into it, and checks the page's content. */
 static void *read_into(void *unused) {
     (void)unused;
     int ends[2];

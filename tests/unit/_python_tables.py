@@ -50,7 +50,8 @@ def codes(code):
 
 
 def runs(code):
-    """[(how many code units in a row have one line, that line)] for all code units; line 0: none."""
+    """Returns a list of pairs for all code units: how many code units in a row have the same line, and that line (0:
+    none)."""
     lines = [position[0] or 0 for position in code.co_positions()]
     out = []
     for line in lines:

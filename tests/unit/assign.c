@@ -119,7 +119,8 @@ static void *grow(void *unused) {
     return unused;
 }
 
-/* Assigns the block to one model after the other. Each takes sites and counters, until the ledger must grow for one. */
+/* Assigns the block to one model after the other. Each assignment needs new sites and counters, so at last the
+ * ledger must grow for one of them. */
 Test(assign, while_the_ledger_grows, .init = begin_in_file, .fini = end_file) {
     pthread_t grower;
     given_up_before = lock_given_up();

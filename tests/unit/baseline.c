@@ -1,4 +1,5 @@
-/* baseline.c — figures as text: written and read back, the same on every machine; and faults of a file. */
+/* baseline.c — figures are written as text, which is the same on every machine, and are read back. Faults of a file
+ * are reported. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -125,8 +126,8 @@ Test(baseline, is_read_as_it_was_written) {
     figures_end(&figures);
 }
 
-/* A file of an earlier version has no origins. Its figures are complete nevertheless if it has no call site of a model
- * or of a custom owner, because other call sites have no origin. */
+/* A file of an earlier version has no origins. Only call sites of models and of custom owners have an origin. So if
+ * such a file has none of these call sites, its figures are complete. */
 Test(baseline, without_origins_is_known_as_such) {
     static const struct {
         const char *text;

@@ -1,4 +1,4 @@
-// The table of blocks that are found by address, against a naive model and from several threads.
+// The table of blocks that are found by address is compared with a naive model, and used by several threads at once.
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <stdlib.h>

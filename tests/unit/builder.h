@@ -55,7 +55,7 @@ static inline void builder_begin(struct builder *self, uint32_t kind) {
 
 static inline void builder_end(struct builder *self) { free(self->bytes); }
 
-/* A section of `count` records; returns its offset in the file. */
+/* Appends a section of `count` records. Returns its offset in the file. */
 static inline size_t builder_section(struct builder *self, uint32_t type, size_t record_size, const void *records,
                                      uint64_t count, uint64_t first) {
     size_t body = (size_t)count * record_size, padding = (8 - body % 8) % 8, offset = self->size;
@@ -89,7 +89,7 @@ static inline void builder_word(struct builder *self, uint32_t thread, uint32_t 
     free(chunk);
 }
 
-/* A chunk with one word that leads to a wide counter, which is in a section of its own. `thread` is a slot. */
+/* Adds a chunk with one word that leads to a wide counter, and a section with that wide counter. `thread` is a slot. */
 static inline void builder_counter(struct builder *self, uint32_t thread, uint32_t site, struct snap_counter counter) {
     uint64_t address = 0x7f0000000000 + self->wide * sizeof counter;
     struct snap_counter records[2] = {{.alloc_bytes = address}, counter};

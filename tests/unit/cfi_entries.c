@@ -1,5 +1,5 @@
-// The CFI reader from the index to the instructions: every function is found and no other, for all encodings. Tables
-// that are cut, foreign or damaged give a reason.
+// The CFI reader finds each function through the index, and finds nothing outside of functions, for all encodings. If a
+// table is cut, foreign or damaged, the reader says why it has no rule.
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
@@ -95,7 +95,7 @@ Test(cfi_entries, another_return_register) {
     expect_refused(&shape, CFI_RETURN_ADDRESS, "r15");
 }
 
-/* Functions of 1 … FUNCTIONS bytes with as many bytes between them. */
+/* Function `i` has i + 1 bytes. Between it and the next function lie i bytes. */
 static uintptr_t start_of(unsigned i) { return (uintptr_t)i * i; }
 
 static void build_many(struct cfi_image *self) {
@@ -188,7 +188,8 @@ Test(cfi_entries, counts_and_distances_that_lie) {
     cr_expect_eq(image_rule(&image, 0).why, CFI_MALFORMED);
 }
 
-/* A table without index and without end: only a part of it is walked. */
+/* Without an index the entries are walked one after the other. Here no entry ends the table, so the walk gives up
+ * after some entries. */
 Test(cfi_entries, too_many_entries_to_walk) {
     enum { SIZE = 4 << 20 };
     uint8_t *bytes = calloc(1, SIZE);

@@ -111,7 +111,8 @@ static inline void image_end_entry(struct cfi_image *self, size_t body, bool lon
     memcpy(self->bytes + body - (long_length ? 8 : 4), &length, long_length ? 8 : 4);
 }
 
-/* A CIE. Returns its address. If the augmentation has personality and LSDA, they have 4 and 1 bytes. */
+/* Appends a CIE, and returns its address. A personality (P) in the augmentation has an encoding and 4 bytes, an LSDA
+ * (L) only an encoding. */
 static inline size_t image_shared(struct cfi_image *self, const struct shape *shape) {
     size_t at = self->size, body = image_begin_entry(self, shape->long_length);
     image_put(self, 0, 4);
@@ -143,7 +144,7 @@ static inline size_t image_shared(struct cfi_image *self, const struct shape *sh
     return at;
 }
 
-/* An FDE of the CIE at `shared`, for `length` bytes of code at CODE + start. */
+/* Appends an FDE that belongs to the CIE at `shared`, for `length` bytes of code at CODE + start. */
 static inline void image_function(struct cfi_image *self, size_t shared, const struct shape *shape, uintptr_t start,
                                   uint64_t length, const uint8_t *program, size_t program_size) {
     assert(self->count < FUNCTIONS);
@@ -175,7 +176,8 @@ static inline void image_finish(struct cfi_image *self) {
     }
 }
 
-/* An image of one function of FUNCTION bytes. It is made twice, because "datarel" needs the address of the header. */
+/* Makes an image of one function of FUNCTION bytes. It is made twice, because DATAREL needs the address of the
+ * header. */
 static inline void image_of(struct cfi_image *self, const struct shape *shape, const uint8_t *program, size_t size) {
     for (int pass = 0; pass < 2; pass++) {
         self->size = self->count = 0;

@@ -104,7 +104,8 @@ Test(cfi_rows, remembered_rows_come_back_whole) {
     REFUSED(CFI_MALFORMED, RESTORE_STATE);
 }
 
-/* A function cannot restore a row that its CIE remembered. restore (of a register) goes back to the CIE's rule. */
+/* In a function, DW_CFA_restore_state cannot restore a row that the instructions of the CIE have remembered.
+ * DW_CFA_restore gives a register the CIE's rule again. */
 Test(cfi_rows, restore_goes_back_to_the_shared_row) {
     static const uint8_t program[] = {DEF_CFA, SP, 8, OFFSET | RA, 1, OFFSET | BP, 5, REMEMBER};
     struct shape shape = usual_shape;
@@ -232,7 +233,7 @@ Test(cfi_rows, refused_bytes) {
     for (unsigned opcode = 0x17; opcode < 0x40; opcode++)
         if (opcode != ADVANCE8 && opcode != ARGS_SIZE && opcode != NEGATIVE_OFFSET)
             REFUSED(CFI_MALFORMED, (uint8_t)opcode, 0, 0, 0, 0, 0, 0, 0);
-    REFUSED(CFI_MALFORMED, NOP, NOP, DEF_CFA_OFFSET); /* the operand is missing: the FDE is padded and ends here */
+    REFUSED(CFI_MALFORMED, NOP, NOP, DEF_CFA_OFFSET); /* after two NOPs, the opcode is the FDE's last byte */
     REFUSED(CFI_MALFORMED, DEF_CFA_EXPRESSION, 200, BREG + BP, 0);
     REFUSED(CFI_MALFORMED, DEF_CFA_OFFSET, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x01);
     REFUSED(CFI_MALFORMED, ADVANCE4, 1, 0);

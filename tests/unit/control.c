@@ -1,5 +1,5 @@
-/* The two threads of the control socket, with owners that take their time: progress, a cancel, and a look at pressure
- * once a second. */
+/* The two threads of the control socket. The owners here take their time, so a client sees the progress of a move
+ * and can cancel it. Memory pressure is looked at once a second. */
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <errno.h>
@@ -103,8 +103,8 @@ static int threads(void) {
     return count;
 }
 
-/* Whether we have this many threads. ThreadSanitizer has a thread of its own, and does not count a join with a
- * time-out. */
+/* Whether memstow has this many threads. ThreadSanitizer has a thread of its own, and does not notice a join with a
+ * time-out. So under ThreadSanitizer the threads are not counted. */
 static bool threads_are(int ours) {
 #if defined(__SANITIZE_THREAD__)
     return ours <= 2;

@@ -1,4 +1,5 @@
-// The table of CUDA memory and its counters: against a model, from several threads, in parts, over many runs.
+// The table of CUDA memory and its counters. Tests compare the table with a model, use it from several threads, assign
+// parts of blocks, and count over many runs.
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <pthread.h>
@@ -229,7 +230,8 @@ Test(cuda_parts, a_whole_block_changes_hands, .init = begin) {
     cr_assert(share_of(0) == 4096 && share_of(b) == 0);
 }
 
-/* Segments come and go on one thread while another one assigns them: whole, and in parts. */
+/* One thread adds and removes segments. Another thread assigns the segments to owners, sometimes whole and sometimes
+ * in parts. */
 enum { SEGMENTS = 2, SEGMENT = 1 << 20, ASSIGNED = 8000, OTHERS = 1000 };
 static bool assigned_enough;
 

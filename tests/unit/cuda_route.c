@@ -1,5 +1,5 @@
-// Which entry point of CUDA a name means: by itself, and in cuGetProcAddress, with a version and flags; and which
-// function a caller is bound to.
+// The tests check which entry point of CUDA a name means, both alone and in cuGetProcAddress, where a version and flags
+// come with it. They also check which function a caller is bound to.
 // build: -Wl,--wrap=cuda_scope_any
 #include <criterion/criterion.h>
 #include <pthread.h>

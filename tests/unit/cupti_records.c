@@ -16,7 +16,7 @@ static void pool(const struct cupti_pool *record) { pools[pool_count++] = *recor
 static void in_use(void) { with_use++; }
 static void other(uint32_t kind) { unknown[unknown_count++] = kind; }
 
-/* Like CUPTI's function: it knows the length of each record. */
+/* A double of CUPTI's function that finds the next record. Like that function, it knows the length of each record. */
 static int next(uint8_t *buffer, size_t valid, void **record) {
     static size_t at, turn;
     if (!*record) at = turn = 0;

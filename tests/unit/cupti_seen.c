@@ -1,5 +1,5 @@
-// Live memory by CUPTI's records does not depend on the order of the records, nor on which of two calls for one address
-// began first. Each block that comes or goes is reported once.
+// The live memory that CUPTI's records add up to does not depend on the order of the records, nor on which of two calls
+// for one address began first. Each block that comes or goes is reported once.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>

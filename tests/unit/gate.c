@@ -156,8 +156,8 @@ Test(gate, suppressed_growth_counts_nowhere) {
     }
 }
 
-/* Models of one name differ by their files. Suppressed growth of one model is not subtracted from the other model. A
- * site without a file may belong to either model. */
+/* Models with the same name are told apart by their files. Suppressed growth of one model is not subtracted from
+ * another model. A site without a file may belong to any model of that name. */
 #define OF_FILE(file) "at \"load@prog\" of \"model:UNET\" from \"" file "\" \"node:KSampler\""
 
 Test(gate, a_call_site_is_of_the_model_of_its_file) {

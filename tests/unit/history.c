@@ -16,7 +16,8 @@ static void begin(void) {
 
 static void end(void) { unlink(path); }
 
-/* Thread A reads the clock; thread B reads it, enters, and stores its time; A looks at B's time, which is later. */
+/* Thread A reads the clock. Then thread B reads the clock, enters, and stores its time. When A looks at B's time,
+ * that time is later than A's own. */
 Test(history, a_thread_that_came_after_the_look_at_the_clock_is_not_interrupted, .init = begin, .fini = end) {
     memory.busy_since = os_now() + 60 * (uint64_t)SECOND;
     cr_assert_eq(curve_enter(&memory), 0);

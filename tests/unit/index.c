@@ -25,7 +25,7 @@ static void prune(struct index *index, const struct ids *stay, struct ids *remov
     index_let_go(index);
 }
 
-/* In every second round most records go, in the others a few. The table is dense in all rounds. */
+/* In rounds with an even number, three of four records are removed. In the other rounds, one of 16 is removed. */
 static bool stays(uint32_t id, int round) { return round % 2 ? id % 16 : id % 4 == 0; }
 
 Test(index, keeps_no_traces_of_what_was_taken_out) {

@@ -1,10 +1,12 @@
-/* kin_cases.h — who is kin: cases for the coordinator in C (tests/unit/kin.c) and for the coordinator in Python, which
- * works without memstow (tests/ends/kin.py reads this file as text: a line is a call). The program is SELF, start 1000.
- *   KIN(case, parent, group, session): the program's own numbers; the lines behind it say which processes descend from
- *   the program.
- *   SURVIVORS(case, parent, group, session): the same; the lines behind it say which processes live on with a survivor.
+/* kin_cases.h — who is kin: cases for the coordinator in C (tests/unit/kin.c) and for the coordinator in Python,
+ * which works without memstow. tests/ends/kin.py reads this file as text, so each line is one call. The program has
+ * the pid SELF and the start time 1000.
+ *   KIN(case, parent, group, session): begins a case; the numbers are the program's. The results of the processes that
+ *   follow say whether they descend from the program.
+ *   SURVIVORS(case, parent, group, session): begins a case, too. The results of the processes that follow say whether
+ *   they live on with a survivor. These results are checked in the SECOND look only.
  *   PROCESS(pid, parent, group, session, start, looks, result): a process that is there in the FIRST look, in the
- *   SECOND, or in BOTH. The result holds after the last look in which it is there. */
+ *   SECOND look, or in BOTH. In each of these looks its result must be found. */
 KIN("children and their children", 300, 40000, 40000)
 PROCESS(40001, 40000, 40000, 40000, 1001, BOTH, YES)
 PROCESS(40002, 40001, 40002, 40002, 1002, BOTH, YES)

@@ -127,7 +127,8 @@ Test(leak_sites, readings_say_what_changed) {
     free(process);
 }
 
-/* If there are too many readings, every two of them become one. Their sums and numbers of runs stay. */
+/* If there are too many readings, every two neighbouring readings are joined into one. The sums and the number of
+ * runs stay the same. */
 Test(leak_sites, readings_are_bounded) {
     struct process *process = make();
     take_points(process, 0, 1100);

@@ -71,7 +71,7 @@ Test(series, ids_count_up_and_records_stay, .init = begin, .fini = end) {
     cr_assert_eq(records_in_file(TYPE), 100000);
 }
 
-/* 64 MB: many pieces of the file, several windows of address space. */
+/* The records take 64 MB: many pieces of the file, and several windows of address space. */
 Test(series, grows_through_windows, .init = begin, .fini = end) {
     static struct series series = {.type = TYPE, .record_size = 4096, .first_bits = 0, .limit = 16000};
     for (uint32_t id = 0; id < 16000; id++) {

@@ -1,4 +1,4 @@
-// The table of mappings against a model with an entry for each page, and from several threads at once.
+// The table of mappings is compared with a model that has an entry for each page, and used by several threads at once.
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
-/* marks.c — the marks of chunks of counters: no event goes without one, and what a reader reads by marks is right while
- * threads count. The ledger is made by the library's own parts, without the hooks. */
+/* marks.c — the marks of chunks of counters: each event writes the mark of its chunk. A reader that reads only
+ * chunks with a new mark gets the right counts, even while threads count. The ledger is made by the library's own
+ * parts, without the hooks. */
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -39,7 +40,7 @@ static uint64_t word_sum(uint64_t word) {
     return sum_of(word & SNAP_WIDE_BIT ? (struct snap_counter *)(word ^ SNAP_WIDE_BIT) : &narrow);
 }
 
-/* Of all chunks of all slots: the sum of the marks, and a hash of what was counted. */
+/* The sum of the marks of all chunks of all slots, and a hash of what these chunks have counted. */
 static uint64_t all_marks, all_counts;
 
 static void look_at_all(void) {

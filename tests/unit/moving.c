@@ -1,5 +1,5 @@
-/* The figures that are reported for moves whose ends overlap: each move has its own. The engine and the owners are not
- * here. */
+/* When the ends of two moves overlap in time, each move must report its own figures. Doubles in this file stand in
+ * for the engine and the owners. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <pthread.h>

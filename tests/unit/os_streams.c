@@ -8,7 +8,7 @@
 
 #include "preload/shared/os.h"
 
-/* What was seen while some of the numbers 0 to 2 were closed. */
+/* What was seen while some of the descriptors 0 to 2 were closed. */
 struct seen {
     int file, in_folder, memory, missing;
     bool closed_again;
@@ -58,8 +58,8 @@ static void *open_often(void *nothing) {
     return nothing;
 }
 
-/* Thread A looks which numbers are free while thread B holds number 2. B lets go of number 2 before A opens its file.
- * A's file must not get number 2 either. */
+/* Thread A looks which descriptors are free while thread B holds descriptor 2. B closes descriptor 2 before A opens
+ * its file. A's file must not get descriptor 2 either. */
 Test(os_streams, numbers_stay_free_beside_another_thread, .timeout = 60) {
     pthread_t other;
     int saved = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 10);

@@ -1,5 +1,5 @@
-/* owners_mark.c — what owners have at marks. Two threads write down what owners have at the same moment, each for a
- * mark of its own. */
+/* owners_mark.c — the records of what owners have at each mark of the history. Two threads may write such records at
+ * the same time, each for its own mark. */
 #include <criterion/criterion.h>
 
 /* Test doubles: one model with as many bytes as the test says, and a list in place of the ledger's records. */

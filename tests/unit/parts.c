@@ -1,5 +1,6 @@
 // parts_each visits each byte of a block once, in order, with the site of its part, whatever the number of parts. Parts
-// may be added and taken meanwhile: a visit reads the page map, and a free does not wait for it.
+// may be added and taken meanwhile, because no lock is held during a visit: a visit reads the page map, which takes
+// time, and a free must not wait for it.
 #include <criterion/criterion.h>
 
 #include "preload/blocks/parts.h"
@@ -99,7 +100,8 @@ Test(parts, the_block_is_freed_during_a_visit, .fini = take_all) {
     cr_expect(seen.bytes[SITE] < MOST * PAGE && seen.bytes[SITE] > 0);
 }
 
-/* The block with these parts was freed. The record is that of a smaller block, which then took the block's address. */
+/* The block with these parts was freed, and a smaller block got its address. The visit is given the size of the
+ * smaller block. */
 Test(parts, beyond_the_block_are_not_visited, .fini = take_all) {
     assign_every_second_page(MOST);
     for (uint32_t pages = 1; pages < 2 * MOST; pages++) {

@@ -1,5 +1,5 @@
-// The points of a curve: the first, the highest and the newest stay, whatever comes; there are never more than fit; and
-// after each step of the work, all points are points that were added.
+// The points of a curve. The first, the highest and the newest point stay, whatever points are added. There are never
+// more points than the room allows. After each step of a change, all points are points that were added.
 #include <criterion/criterion.h>
 #include <stdbool.h>
 #include <string.h>

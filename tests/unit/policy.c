@@ -1,5 +1,6 @@
-// The decisions for owners: each rule, their order, and the largest numbers. A row of a table is one owner. A test
-// gives owners in one order and expects decisions in another.
+// The tests check which decisions policy_decide makes for owners, in which order it gives them, and what it does with
+// the largest numbers. A row of a table is one owner. A test gives owners in one order and expects decisions in
+// another.
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -8,7 +9,8 @@
 enum { NONE = MEMSTOW_NO_POLICY, KEEP = MEMSTOW_KEEP, STOW = MEMSTOW_STOW, FREE = MEMSTOW_FREE, MOST = 64 };
 static const uint64_t SECOND = 1000000000;
 
-/* An owner of a row. Fields that are not named make it a live model with 100 bytes to move, used at 1 s. */
+/* An owner for a row of a table. By default it is a live model that has 100 bytes to move and was last used at 1 s.
+ * A row names only the fields that differ. */
 #define OWNER(number, ...)                                                                                             \
     ((struct owner_state){.id = (number),                                                                              \
                           .kind = MEMSTOW_MODEL,                                                                       \
@@ -230,7 +232,8 @@ static void shuffle(struct owner_state *owners, uint32_t count, uint64_t *state)
     }
 }
 
-/* Many ties: whatever the order of the input, the list is the same, and has each owner once. */
+/* Many owners have equal figures. Whatever the order of the input, the decisions are the same, and each owner has
+ * one. */
 Test(policy, the_same_figures_give_the_same_list) {
     uint64_t state = 42;
     for (int round = 0; round < 2000; round++) {

@@ -1,4 +1,5 @@
-// When memory counts as short: the settings, the texts of kernels, and how much memory is missing.
+// The tests check when memory counts as short: how the settings and the kernel's texts (of cgroups and /proc) are read,
+// and how much memory is missing.
 #include <criterion/criterion.h>
 #include <string.h>
 

@@ -1,4 +1,5 @@
-/* The line of progress: on a terminal only, after a second, and removed before anything else is printed. */
+/* The line of progress appears only on a terminal, and only after a second. It is removed before anything else is
+ * printed. */
 #include "tools/base/complain.h"
 #include "tools/base/progress.h"
 
@@ -110,7 +111,8 @@ Test(progress, is_for_terminals_only) {
     cr_expect(read(ends[0], &byte, 1) == -1 && errno == EAGAIN);
 }
 
-/* Before begin and after end nothing is shown, because other commands print while they look up names. */
+/* Before progress_begin and after progress_end no line of progress is shown, because other commands print while they
+ * look up names. */
 Test(progress, is_between_begin_and_end) {
     int terminal = terminal_as_stderr();
     work(15);

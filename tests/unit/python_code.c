@@ -129,8 +129,8 @@ Test(layout, of_3_13_is_read_from_the_interpreter) {
     cr_assert_eq(layout.runtime_finalizing, 608);
 }
 
-/* The offsets of 3.14 are taken from its header, because no 3.14 was at hand. 3.14 has more words than 3.13: two groups
- * in front of the group of code objects and one group behind it are longer. */
+/* The offsets of 3.14 are taken from its header, because no 3.14 was installed. 3.14 has more words than 3.13: two
+ * groups in front of the group of code objects are longer, and so is one group behind it. */
 static void make_314(uint64_t words[81], bool free_threaded) {
     memset(words, 0, 81 * sizeof *words);
     memcpy(words, offsets_313, 4 * sizeof *words);

@@ -1,5 +1,5 @@
-/* reader_cuda.c — CUDA memory in a file: sums by kind, shares of owners, through a snapshot and back. No number is
- * trusted. */
+/* reader_cuda.c — CUDA memory in a file: its sums by kind and its shares of owners are read, and are the same after
+ * they were written to a snapshot and read again. No number is trusted. */
 #include <criterion/criterion.h>
 
 #include "builder.h"
@@ -143,7 +143,8 @@ Test(reader_cuda, names_of_unknown_entries) {
     }
 }
 
-/* In a killed process, a counter may have frees of blocks whose allocation it lacks: the result is never negative. */
+/* If a process was killed, a counter may have counted the free of a block without its allocation. The live bytes
+ * that the reader computes are nevertheless not negative. */
 Test(reader_cuda, more_freed_than_allocated) {
     struct snap_cuda_site sites[SITES] = {[1] = site(SNAP_CUDA_DEVICE_MEMORY, UINT32_MAX, UINT32_MAX, 10, UINT64_MAX)};
     struct builder builder;

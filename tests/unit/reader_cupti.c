@@ -1,4 +1,5 @@
-// CUPTI's part of a file: the differences and their libraries, through a snapshot and back. No field is trusted.
+// CUPTI's part of a file: the differences and their libraries are read, and are the same after they were written to a
+// snapshot and read again. No field is trusted.
 #include <criterion/criterion.h>
 
 #include "builder.h"

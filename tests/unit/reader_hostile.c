@@ -185,8 +185,8 @@ Test(reader_hostile, counters_of_an_impossible_site) {
     expect_error(&builder, "damaged");
 }
 
-/* A trace with one line of 7 bytes. The line's head says that it has `length` bytes, and `ring` is the ring's head: a
- * test makes one of them wrong. */
+/* Builds a ledger whose trace has one line of 7 bytes. `length` is the length in the line's head, and `ring` is the
+ * head of the trace. A test makes one of them wrong. */
 static void trace_with(struct builder *builder, struct snap_ring ring, uint32_t length) {
     static uint8_t bytes[sizeof ring + 128];
     struct snap_line head = {.length = length, .number = 1, .check = snap_line_check(1, "{\"n\":1}", 7)};

@@ -1,5 +1,5 @@
-/* reader_misuse.c — blocks that were freed twice have the call stacks of their sites, in a ledger and in a snapshot of
- * it, and are not counted. */
+/* reader_misuse.c — blocks that were freed twice: in a ledger and in a snapshot of it, they have the call stacks of
+ * their sites. They add nothing to the counts. */
 #include <criterion/criterion.h>
 
 #include "builder.h"
@@ -16,7 +16,7 @@ static int load(struct image *image, const uint8_t *bytes, size_t size) {
     return image_load(image, &source, false);
 }
 
-/* Site 2 allocated without a stack; site 3 has one; site 4 is free. */
+/* Site 2 has no call stack, site 3 has one, and site 4 is free. */
 static void begin(struct builder *builder) {
     struct snap_site sites[5] = {{0}, {0}, snap_site(0, 0, 1), snap_site(0, STACK, 2), {SNAP_SITE_FREE}};
     struct snap_frame frame = {.address = 0x1000, .module = 1};

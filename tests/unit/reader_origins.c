@@ -1,5 +1,5 @@
-/* reader_origins.c — the origin of a descriptor or thread has its call stack, although nothing was allocated there, and
- * is not counted. */
+/* reader_origins.c — the origin of a descriptor or thread has its call stack, although that stack allocated nothing.
+ * Origins add nothing to the totals. */
 #include <criterion/criterion.h>
 
 #include "builder.h"
@@ -17,7 +17,7 @@ static struct image load(struct builder *builder) {
     return image;
 }
 
-/* Site 2 allocated without a stack; site 3 has one; site 4 is free. */
+/* Site 2 has no call stack, site 3 has one, and site 4 is free. */
 static void add_three_sites(struct builder *builder) {
     struct snap_site sites[5] = {{0}, {0}, snap_site(0, 0, 1), snap_site(0, STACK, 2), {SNAP_SITE_FREE}};
     struct snap_frame frame = {.address = 0x1000, .module = 1};
@@ -95,8 +95,8 @@ Test(reader_origins, a_snapshot_has_none) {
     image_clear(&image);
 }
 
-/* As many sections as a file may have, and nearly as many origins. A reader that searched all sections for each origin
- * would take many minutes. */
+/* The file has as many sections as a file may have, and nearly as many origins. A reader that searched all sections
+ * for each origin would take many minutes. */
 Test(reader_origins, as_many_sections_as_births) {
     enum { SECTIONS = 1000000, ORIGINS = 800000 };
     const struct snap_origin origin = {.kind = SNAP_ORIGIN_FILE, .site = 3};

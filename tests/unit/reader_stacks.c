@@ -7,8 +7,8 @@
 #include "tools/views/stacks.h"
 #include "tools/subject/writer.h"
 
-/* Frames 0 and 1 are native, of modules 0 and 1; frame 2 is a Python function. The segment at word 1 has frame 0, that
- * at word 3 has frames 1 and 2, that at word 6 has frames 0 and 1. */
+/* Frames 0 and 1 are native, of modules 0 and 1. Frame 2 is a Python function. The segment at word 1 has frame 0,
+ * the segment at word 3 has frames 1 and 2, and the segment at word 6 has frames 0 and 1. */
 static const uint32_t words[] = {0, 1, 0, 2, 1, 2, 2, 0, 1};
 /* Node 1 has frame 0. Node 2 has frames 0, 1 and 2 in two segments. Node 3 has frames 0 and 1 in one segment. */
 static const struct snap_node nodes[] = {{0}, {0, 1, 0}, {1, 3, 0}, {0, 6, 0}};

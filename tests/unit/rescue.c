@@ -87,8 +87,8 @@ Test(rescue, not_for_ever, .init = begin) {
     cr_assert_eq(rescues, 1);
 }
 
-/* A request for more than the device ever had: its size is wrong, or is a negative number that is read without its
- * sign. */
+/* A request may ask for more memory than the device has in all, because its size is wrong, or because a negative
+ * number is read as unsigned. No rescue is made for such a request. */
 Test(rescue, not_for_what_no_device_has, .init = begin) {
     total = 48 * MIB;
     struct rescue all = rescue_begin(48 * MIB, true), more = rescue_begin(48 * MIB + 1, true);

@@ -95,7 +95,7 @@ Test(sample, there_is_no_countdown_without_samples) {
     cr_expect_eq(thread.always, thread.here);
 }
 
-/* The weight of a sample is its size divided by its chance; expm1 of libm gives the chance to compare with. */
+/* The weight of a sample is its size divided by its chance. The test computes the chance with libm's expm1. */
 Test(sample, weights_are_sizes_by_their_chances) {
     static const uint64_t sizes[] = {1, 16, 1000, 65536, 524288, 600000, 10 << 20, UINT64_C(1) << 40};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {

@@ -1,5 +1,5 @@
-/* One ending is cancelled, and a signal begins another one at that very moment: each has its own limit. The threads of
- * limits are not here: the test calls their functions when it wants to. */
+/* One ending is cancelled, and at that very moment a signal begins another ending. Each ending has its own limit. No
+ * thread watches the limits in these tests: the test itself calls the function of such a thread when it wants to. */
 #include <criterion/criterion.h>
 #include <stdbool.h>
 #include <sys/wait.h>
@@ -21,8 +21,8 @@ static bool guards_begin, signal_comes, called_off_early;
 
 static void begin_another(void);
 
-/* A double of the function that starts threads. During begin() it keeps the thread of a limit, but does not run it. At
- * other times it starts none. */
+/* A double of the function that starts threads. During begin() it stores the thread that would watch an ending's
+ * limit, and does not run it. At other times it returns NULL, as if no thread could be started. */
 struct stow_thread *stow_thread_start(void (*work)(void *context), void *context, bool *own_files) {
     (void)own_files;
     if (!guards_begin) return NULL;

@@ -1,5 +1,6 @@
-/* A thread that is left: the log says which functions started it, also if the thread that asks is paused between its
- * readings of the two ages. The record of an earlier thread with the same id is not used. */
+/* If a thread is left, the log says which functions started it. The log compares the age of the thread with the age
+ * in the record, to see whether the record belongs to the thread. A pause between the readings of these two ages
+ * must not hide the record. The record of an earlier thread with the same id is not used. */
 #include <criterion/criterion.h>
 #include <string.h>
 #include <time.h>

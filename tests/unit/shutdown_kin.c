@@ -11,7 +11,7 @@
 
 enum { FEW = 300, TIMES = 200 };
 
-/* --- the steps: blocks of instructions of this file and of the one that it includes --- */
+/* --- counting steps: a step is one basic block of this file or of shutdown_kin.c --- */
 
 static uint64_t steps;
 
@@ -55,8 +55,8 @@ static uint64_t steps_of_chain(uint32_t count) {
     return taken;
 }
 
-/* Processes whose group leaders have ended. The search looks for those leaders among the processes that it found
- * earlier. */
+/* Returns the steps of a search among processes whose group leaders have ended. The search looks for those leaders
+ * among the processes that it found earlier. */
 static uint64_t steps_of_orphans(uint32_t count) {
     begin();
     for (uint32_t i = 0; i < KNOWN_MOST; i++) add(SELF + 1 + i, SELF, 1, 1, START + 1);
@@ -81,7 +81,7 @@ Test(shutdown_kin, steps_grow_as_the_processes_do) {
 
 static bool names_kin(uint32_t number, const bool *kin) { return number != SELF && kin[number]; }
 
-/* One round of the rule in shutdown_kin.h. True: it added a process. */
+/* Applies the rule in shutdown_kin.h once to each process. Returns whether this added a process to `kin`. */
 static bool expect_more(bool *kin) {
     bool more = false;
     for (uint32_t i = 1; i < all_count; i++) {

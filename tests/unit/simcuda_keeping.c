@@ -1,6 +1,6 @@
-// A copy on the host that is kept while its content is on the device: the next move out copies only what has changed.
-// Hashes that the device computes show what has changed. The tests use the simulated CUDA driver, a test double, whose
-// memstow_hash is a function in C.
+// memstow may keep a block's copy on the host after the content has come back to the device. The next move out then
+// copies only what has changed, as shown by hashes that the device computes. The tests use the simulated CUDA driver, a
+// test double, whose memstow_hash is a function in C.
 #include "moving_proof.h"
 
 #include "preload/copies/vram_stock.h"
@@ -210,8 +210,8 @@ Test(simcuda_keeping, each_call_in_turn_fails) {
     }
 }
 
-/* The driver failed each wait for the hash, so a kernel may still read the block, and the block stays. A later move
- * waits for the hash, also if it wants none itself. */
+/* Each wait for the hash fails, so a kernel may still read the block, and the block stays on the device. Every later
+ * move waits for that hash first, even a move that wants no hash itself. */
 Test(simcuda_keeping, a_move_that_wants_no_hash_after_waits_that_failed) {
     uint64_t at = served(4 * MIB, 1), moved;
     fill(at, 4 * MIB, 3);

@@ -1,5 +1,6 @@
-// Device memory that memstow serves, over the simulated CUDA driver (a test double): out to the host and back at the
-// same addresses; the calls that a move makes; refusals.
+// Device memory that memstow serves, over the simulated CUDA driver (a test double). The memory moves out to the host,
+// and comes back at the same addresses. The tests also check which driver calls a move makes, and when a move is
+// refused.
 #include "moving_proof.h"
 
 #include <stdio.h>
@@ -7,8 +8,8 @@
 #include "preload/cuda/cuda_captures.h"
 #include "preload/copies/vram_stock.h"
 
-/* The copy from the device before which the test changes the memory, as if a thread wrote to it between copy and
- * comparison: 1 for the next copy, 2 for the copy after it. 0: none. */
+/* The test can change the memory just before a copy from the device, as if a thread wrote to it between copy and
+ * comparison. 1: before the next copy. 2: before the copy after the next one. 0: never. */
 static int spoil_at;
 
 /* A thread wants to assign the memory that moves. */
@@ -254,7 +255,7 @@ Test(simcuda_moving, more_contexts_than_can_be_waited_for) {
     cr_assert_eq(vram_sums(0, UINT32_MAX).live, 4 * MIB);
 }
 
-/* The bytes of mappings with the mark "dc": a forked child does not have them. */
+/* Returns how many bytes are in mappings that a forked child does not get (the mark "dc" in smaps). */
 static uint64_t kept_from_children(void) {
     char line[512];
     uint64_t kib = 0, sum = 0;
@@ -407,8 +408,8 @@ Test(simcuda_moving, content_in_two_pieces_of_pinned_memory) {
     cr_assert(holds(both, 8 * MIB, 5));
 }
 
-/* While the device copies one block, memstow prepares another: on the way out it unmaps the block before, and on the
- * way back it makes memory for the next block. */
+/* While the device copies one block, memstow works on another block. On the way out, it unmaps the block that was
+ * copied before. On the way back, it makes memory for the block that is copied next. */
 static void log_of(char *text, size_t room) { cr_assert(sim_log_text(text, room) < room); }
 
 Test(simcuda_moving, blocks_follow_one_another) {
@@ -486,7 +487,8 @@ static void break_off(bool back, uint64_t pinned) {
     sim_fail(NULL, 0, 0, 0);
 }
 
-/* The copy keeps its memory until it has ended, whether the block is freed in stream order or at once. */
+/* A block is freed while a copy that was broken off still runs. The memory of the copy must stay until the copy has
+ * ended, whether the block is freed in stream order or at once. */
 static void free_beside_copy(bool back, uint64_t pinned, bool in_stream) {
     uint64_t moved, before = proof_usage(0).used, at = served(4 * MIB, 1);
     int result;

@@ -524,7 +524,8 @@ Test(simcuda_capture, event_nodes_record_and_wait_at_the_launch) {
     OK(cuGraphDestroy(graph));
 }
 
-/* A graph whose node executes a body that fills the word at `at`, and then gives the condition a last value. */
+/* Makes a graph with one conditional node. Each body of the node fills the word at `at`, and then sets the condition
+ * to `last`. */
 static CUgraph conditional(int type, unsigned bodies, unsigned value, CUdeviceptr at, uint64_t last) {
     CUgraph graph;
     CUgraphNode node;

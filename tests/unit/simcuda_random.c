@@ -1,5 +1,5 @@
-// Device memory that memstow serves, over the simulated CUDA driver (a test double): an error at each call in turn,
-// random steps of one thread and of several with errors, and threads that disturb each other.
+// Device memory that memstow serves, over the simulated CUDA driver (a test double). Each call of the driver fails in
+// turn; one thread, and several threads, take random steps while calls fail; threads disturb each other.
 // timeout: 600
 #include "moving_proof.h"
 
@@ -29,7 +29,7 @@ struct walker {
 };
 
 /* A lock for each owner. Whoever uses or moves memory of an owner holds the owner's lock, because memory in use does
- * not move. A move of all owners takes all locks, in this order. A free takes none. */
+ * not move. A move of all owners takes all locks, in the order of this array. A free takes no lock. */
 static pthread_mutex_t using[OWNERS + 1] = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER,
                                             PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER};
 
@@ -121,7 +121,7 @@ static void look_and_free(struct walker *self) {
     }
 }
 
-/* Makes one more copy: a copy that did not end keeps its memory until another copy has ended. */
+/* Makes one more copy, because a copy that failed to end keeps its memory until another copy has ended. */
 static void one_more_copy(void) {
     uint64_t moved, at = served(2 * MIB, 1);
     int result;
@@ -130,8 +130,8 @@ static void one_more_copy(void) {
     vram_memory_free(at, &result);
 }
 
-/* Everything comes back, is checked, and is freed. What is left in the driver is the ring, and pinned memory that is
- * given back on demand. */
+/* Brings everything back, checks it, and frees it. After that only the ring and pinned memory are left in the
+ * driver. The pinned memory is given back on demand. */
 static void finish(struct walker *walkers, int count, uint64_t before) {
     uint64_t moved;
     int result;
@@ -189,8 +189,9 @@ static uint32_t number_asked(const char *variable, uint32_t otherwise) {
 enum { STEPS = 60 };
 static uint32_t rounds(uint32_t few) { return number_asked("SIMCUDA_ROUNDS", few); }
 
-/* An error at one call of each round: at the first call in the first round, at the second in the second, and so on
- * until a round has fewer calls; then again from the first. Every other round has a few more errors at random calls. */
+/* Makes one call of the driver fail in each round: the first call in the first round, the second call in the second
+ * round, and so on. When a round has had fewer calls than that, the next round begins with the first call again. In
+ * every second round, a few random calls fail, too. */
 static void inject(uint32_t round, uint32_t *random) {
     static uint64_t nth;
     if (sim_count("*") < nth) nth = 0;

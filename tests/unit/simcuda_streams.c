@@ -1,5 +1,5 @@
-// The simulated CUDA driver, a test double: streams, events, copies that read pinned memory only when they are
-// executed, and functions of the program on streams.
+// The simulated CUDA driver, a test double: streams and events, copies (which read pinned memory only when they are
+// executed), and functions of the program that run on streams.
 #include <pthread.h>
 
 #include "proof.h"

@@ -1,5 +1,5 @@
-// What a move or a free of device memory waits for: running work, streams, and captures, which it does not break. The
-// driver is the simulated CUDA driver, a test double.
+// What a move or a free of device memory waits for: running work, streams, and captures. Neither a move nor a free
+// breaks a capture. The driver is the simulated CUDA driver, a test double.
 #include "moving_proof.h"
 
 #include <inttypes.h>
@@ -166,7 +166,7 @@ Test(simcuda_waits, a_free_breaks_no_capture) {
     cr_assert_eq(proof_usage(0).used, before);
 }
 
-/* Ends the capture that began during a wait. It must not be broken. */
+/* Ends the capture that began during a wait, and asserts that the wait did not break it. */
 static void capture_is_whole(void) {
     pthread_barrier_wait(&capture_may_end);
     pthread_join(capturer, NULL);
@@ -181,7 +181,7 @@ Test(simcuda_waits, a_capture_that_begins_at_a_wait_is_not_broken) {
     fill(at, 4 * MIB, 3);
     pthread_barrier_init(&capture_may_end, NULL, 2);
     capture_at_wait = true;
-    out(options, &moved); /* done, or refused: the capture may have begun before the first copy */
+    out(options, &moved); /* may be refused, if the capture began before the first copy */
     capture_is_whole();
     capture_at_wait = true;
     cr_assert(vram_memory_free(plain, &result) && !result);

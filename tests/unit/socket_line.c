@@ -1,4 +1,5 @@
-// Lines of /proc/net: addresses as inet_ntop writes them, states, names of UNIX sockets; and invalid lines.
+// How lines of /proc/net are read: addresses, which are written as inet_ntop writes them, states, and names of UNIX
+// sockets. Invalid lines are refused.
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <stdlib.h>

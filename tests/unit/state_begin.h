@@ -9,7 +9,8 @@
 #include "preload/ledger/ledger.h"
 #include "preload/state/state_store.h"
 
-/* ram_limit as in memstow_state_options. Returns the loop's number. */
+/* Begins a ledger, a loop, and the loop's first iteration. Returns the loop's number. ram_limit is that of
+ * memstow_state_options. */
 static inline int64_t state_begin_loop(uint64_t ram_limit) {
     static const struct ledger_identity who = {.name = "unit", .exe = "unit", .command = "unit"};
     const struct memstow_state_options options = {.size = sizeof options, .ram_limit = ram_limit};

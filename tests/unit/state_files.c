@@ -158,7 +158,8 @@ Test(state_files, a_disk_that_cannot_undo, .init = open_failing, .fini = close_f
     cr_expect_eq(generation_on_disk(), 2);
 }
 
-/* A manifest of more than 256 MiB. No page of its entries is touched. */
+/* A manifest of more than 256 MiB is refused. The test needs little memory, because nothing touches the pages of the
+ * entries. */
 Test(state_files, a_manifest_that_is_too_large, .init = open_failing, .fini = close_failing) {
     enum { MOST = 256 << 20 };
     const uint32_t count = (MOST - sizeof(struct state_manifest)) / sizeof(struct state_entry) + 1;

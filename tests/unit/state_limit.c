@@ -1,4 +1,5 @@
-// The limit of a loop's values in memory holds for values that several threads put at once, and while values are moved.
+// The limit of a loop's values in memory holds even if several threads put values at once, or if values are moved at
+// the same time.
 // build: -Wl,--wrap=state_bytes_in_memory
 #include <criterion/criterion.h>
 #include <errno.h>

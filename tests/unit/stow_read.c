@@ -1,5 +1,6 @@
-// A file is read ahead of the code that takes its bytes, through a small buffer: every byte once and in order. Also a
-// file that ends too early, a taker that stops half way, no descriptor, and no thread to read.
+// A file is read through a small buffer, ahead of the code that takes its bytes. That code gets every byte once and in
+// order. The tests also cover a file that ends too early, a taker that stops half way, a bad descriptor, and a reader
+// whose thread cannot be started.
 // build: -Wl,--wrap=stow_thread_start
 #include <criterion/criterion.h>
 #include <fcntl.h>

@@ -1,4 +1,5 @@
-// The table of stowed memory, against a model with one flag for each page; and chunks that wait for each other.
+// The table of stowed memory is compared with a model that has one flag for each page. A thread that touches a chunk
+// while it moves waits until the chunk has moved.
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <stdlib.h>

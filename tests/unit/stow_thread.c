@@ -47,7 +47,8 @@ Test(stow_thread, apart, .disabled = UNSEEN) {
     has_ended();
 }
 
-/* As if kill -STOP stopped the process group, and then only the program were continued. */
+/* The thread's process is stopped and not continued. This happens if somebody stops the process group with kill
+ * -STOP, and then continues only the program. */
 Test(stow_thread, apart_and_stopped, .disabled = UNSEEN) {
     struct stow_thread *made = start_apart();
     siginfo_t stopped;

@@ -1,4 +1,5 @@
-/* top_processes.c — the list of processes of `memstow top`: what each gained, since it was seen first. */
+/* top_processes.c — the list of processes of `memstow top`: how much each process has gained since it was first
+ * seen. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 

@@ -1,4 +1,5 @@
-/* top_rows.c — rows of `memstow top`: what they have and gained; the first ranks are as if all rows were sorted. */
+/* top_rows.c — rows of `memstow top`: what each row has, and what it has gained. The first rows are in the order
+ * that a sort of all rows would give. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 

@@ -13,11 +13,11 @@ enum { SITE = 20, MARKED = SNAP_CHUNK_SITES + 20, SITES = 2 * SNAP_CHUNK_SITES, 
 struct seen {
     struct builder ledger;
     struct sampling sampling;
-    size_t sites, chunk, marked; /* offsets of the sections; marked: a chunk of counters with a mark */
+    size_t sites, chunk, marked; /* offsets of sections; `marked` is a chunk of counters that has a mark */
     char error[300];
 };
 
-/* The ledger says that it is of this process, which runs. */
+/* Makes a ledger that claims to belong to this process, so that its process is found running. */
 static void seen_begin(struct seen *seen) {
     struct process self;
     uint64_t words[SITES] = {0};
@@ -167,7 +167,8 @@ Test(top_sampling, after_a_fold_everything_is_read) {
     seen_end(&seen);
 }
 
-/* A process may be killed after it has counted, before it has written the mark. So the last look reads everything. */
+/* A process may be killed after it has counted an event, but before it has written the mark. So the last look reads
+ * everything. */
 Test(top_sampling, the_last_look_reads_everything) {
     struct seen seen;
     seen_begin(&seen);
@@ -180,7 +181,7 @@ Test(top_sampling, the_last_look_reads_everything) {
     seen_end(&seen);
 }
 
-/* The ledger of a program that was started with an older library. */
+/* The ledger of a program that was started with an older library has chunks without marks. */
 Test(top_sampling, chunks_without_marks_are_always_read) {
     enum { OLD_SIZE = offsetof(struct snap_chunk, mark) };
     struct seen seen;
@@ -278,7 +279,8 @@ Test(top_sampling, a_focus_holds_for_devices) {
     grouping_end(&grouping);
 }
 
-/* After an execve there may be as many modules as before, so their number does not tell that they are others. */
+/* After an execve the process may have as many modules as before, so an equal number does not prove that they are
+ * the same modules. */
 Test(top_sampling, modules_of_the_next_program) {
     char strings[] = "\0/bin/a\0/bin/b";
     struct snap_module same[] = {{.path = 1}, {.path = 1}}, other[] = {{.path = 1}, {.path = 8}};

@@ -1,4 +1,4 @@
-// Things that a program leaves behind, over a long run in which most of them are gone again.
+// Temporary files that a program leaves behind are still found after a long run in which many others came and went.
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <signal.h>

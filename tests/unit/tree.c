@@ -18,7 +18,8 @@ static void begin(uint64_t memory) {
     site_begin(SNAP_STACKS_FULL, memory, "unit");
 }
 
-/* Stack i: a path that shares its outer part with its neighbours. Returns its depth. */
+/* Writes the frames of stack number `i`, and returns their number. The stack shares its outer frames with its
+ * neighbours. */
 static uint32_t stack(uint32_t i, uint32_t *frames) {
     uint32_t depth = 1 + i * 7 % DEPTH;
     for (uint32_t k = 0; k < depth; k++) frames[k] = (i / (1u << (k < 16 ? 16 - k : 0)) * 31 + k * 17) % FRAMES;
@@ -182,7 +183,8 @@ static void *keep_and_make(void *thread) {
     return NULL;
 }
 
-/* Threads insert while stacks are hidden: none of their stacks is wrong, hidden or not. */
+/* While threads insert stacks, stacks are hidden. Each inserted stack must still be read back as it was inserted,
+ * even if it has been hidden. */
 Test(tree, hides_while_threads_insert) {
     pthread_t threads[THREADS];
     uint32_t frames[DEPTH];

@@ -81,7 +81,8 @@ static void begin(void) {
     moving_can_stow = moving_can_in_use = true;
 }
 
-/* All lines of one kind, without number and time. "": all lines except those of kind SET. */
+/* Returns all lines of one kind, without their number and time. If `kind` is "", returns the lines of all kinds but
+ * SET. */
 static const char *lines(const char *kind) {
     static char all[1 << 20];
     char line[SNAP_LINE_MOST + 1], wanted[40];
@@ -234,7 +235,7 @@ Test(trigger, a_rescue_moves_what_is_in_devices_alone, .init = begin, .fini = en
     owner(FREE, 10)->retired = true;
     const struct memstow_decision *decisions;
     cr_expect_eq(trigger_begin(POLICY_RESCUE, "", 1, false, &decisions), 2);
-    idle->live_bytes = 400; /* the program has freed some meanwhile: the device gets nothing of it */
+    idle->live_bytes = 400; /* the program frees host memory meanwhile, which does not help the device */
     cr_expect_eq(trigger_end(), 1000);
     cr_expect_str_eq(done, "d1");
     cr_expect(strstr(lines("TRIGGER"), "\"reason\":\"rescue\""));

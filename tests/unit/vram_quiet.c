@@ -1,5 +1,6 @@
-/* Waits until nothing runs in a context. Each caller gets the result of its own contexts, also if several ask at once.
- * A context that never becomes quiet is not waited for twice. The driver is a test double of two functions. */
+/* vram_quiet waits until nothing runs in the given contexts. If several threads call it at once, each gets the
+ * result for its own contexts. It does not wait a second time for a context that never becomes quiet. The driver is
+ * a test double of two functions. */
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
-// Pinned memory that stays: it is pinned once, in large pieces, within limits; used again; given back; pinned again
-// when its context has ended; kept while the driver does not unpin it. The driver is a test double of a few functions.
-// The start of threads is wrapped, to count them.
+// Pinned memory that stays. It is pinned once, in large pieces and within limits, and is used again and again until it
+// is given back. It is pinned again when its context has ended, and it stays while the driver does not unpin it. The
+// driver is a test double of a few functions. The start of threads is wrapped, to count them.
 // build: -Wl,--wrap=stow_thread_start
 #include <criterion/criterion.h>
 #include <stdio.h>

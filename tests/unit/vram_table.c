@@ -1,5 +1,5 @@
-/* The table of device memory that memstow serves: blocks by address, the queue of freed blocks, and the sums, each
- * against a plain list of the same blocks. */
+/* The table of device memory that memstow serves. Its blocks by address, its queue of freed blocks, and its sums are
+ * compared with a plain list of the same blocks. */
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <sched.h>
@@ -19,7 +19,7 @@ static uint32_t below(uint32_t n) {
     return (state >> 8) % n;
 }
 
-/* Four granules apart, and not in the order of the slots. */
+/* The addresses are four granules apart. Their order is not that of the slots. */
 static uint64_t address_of(uint32_t slot) { return (1 + (uint64_t)(slot * 37u % SLOTS) * 4) * VRAM_GRANULE; }
 
 static void come(uint32_t slot) {

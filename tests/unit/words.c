@@ -1,5 +1,5 @@
-// The table of words: words that were put are found, words that were taken out are not, also while another thread puts.
-// Churn does not make it grow.
+// The table of words: words that were put in are found, and words that were taken out are not found. This also holds
+// while another thread puts words in. The table does not grow if as many words are taken out as put in.
 #include <criterion/criterion.h>
 #include <pthread.h>
 
@@ -80,7 +80,8 @@ Test(words, threads_take_out_while_it_grows) {
     for (uint32_t i = 0; i < GO; i++) cr_assert_eq(words_find(&shared, word(i)), i % 16 ? WORDS_NONE : i, "%u", i);
 }
 
-/* Words that never come again, all at one slot of a table of 1,024 (the inverse of first_slot in words.c). */
+/* Returns a different word for each k. In a table of 1,024 slots, all these words begin their search at the same
+ * slot, because this function is the inverse of the hash in first_slot (words.c). */
 static uint64_t at_one_slot(uint64_t k) {
     uint64_t mixed = k * 0xF1DE83E19937733D;
     return mixed ^ mixed >> 32;

@@ -1,5 +1,5 @@
 /* duration.h — parses lengths of time, and reads the clock.
- * In: a text such as "500ms", "1.5s" or "2m"; without a unit, seconds. Out: nanoseconds. */
+ * In: a text such as "500ms", "1.5s" or "2m". A number without a unit means seconds. Out: nanoseconds. */
 #ifndef MEMSTOW_DURATION_H
 #define MEMSTOW_DURATION_H
 

@@ -1,6 +1,6 @@
 /* glob.h — patterns for names. '*' matches any text, '?' one character, and '\' makes the next character literal.
- * In: a pattern and a text. Out: whether they match. Brackets are literal, because names of C++ are full of them. Pure;
- * the time for a match is limited by the product of both lengths. */
+ * In: a pattern and a text. Out: whether they match. Brackets are literal, because names of C++ are full of them. The
+ * time for a match is limited by the product of both lengths. */
 #ifndef MEMSTOW_GLOB_H
 #define MEMSTOW_GLOB_H
 

@@ -30,7 +30,7 @@ void json_null(struct json *json, const char *key);
 void json_string(struct json *json, const char *key, const char *value); /* NULL is written as null */
 /* Writes a value that is JSON already. */
 void json_value(struct json *json, const char *key, const char *value, size_t length);
-/* Writes `members`: the output of another struct json at the same depth, without a comma in front. */
+/* Writes `members`, which another struct json has written at the same depth. `members` must not begin with a comma. */
 void json_raw(struct json *json, const char *members, size_t length);
 void json_flush(struct json *json);                                /* writes the buffer */
 void json_begin(struct json *json, FILE *out, const char *format); /* begins with {"format": …, "version": 1 */

@@ -19,7 +19,8 @@ int new_file_begin(struct new_file *file, const char *path, bool for_all);
 /* Closes the stream. If `keep` is true and everything was written, renames the temporary file to `path`; otherwise
  * removes it. Returns 0, or the errno of the first failure. */
 int new_file_end(struct new_file *file, bool keep);
-/* Whether the path has a file that memstow wrote, such as a ledger. A command must not replace it by another format. */
+/* Whether the path has a file that memstow wrote, such as a ledger. A command must not replace such a file by a file of
+ * another format. */
 bool new_file_is_memstow(const char *path);
 /* The errno as text for people. */
 const char *new_file_why(int error);

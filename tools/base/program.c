@@ -86,7 +86,7 @@ static enum program_verdict look_elf(int fd, const char *path, char *note, size_
     return PROGRAM_STATIC;
 }
 
-/* The interpreter in the first line of a script: /usr/bin/perl of "#! /usr/bin/perl -w". */
+/* The interpreter in the first line of a script; for example, "/usr/bin/perl" if the line is "#! /usr/bin/perl -w". */
 static char *interpreter_of(char *line) {
     line += 2;
     line += strspn(line, " \t");

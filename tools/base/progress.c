@@ -19,13 +19,13 @@ static pthread_cond_t over = PTHREAD_COND_INITIALIZER;
 static pthread_t shower;
 static bool has_shower;
 /* The lock guards these. */
-static uint64_t begun_ns, said_ns; /* begun_ns 0: no progress is shown now; said_ns 0: no line is shown */
+static uint64_t begun_ns, said_ns; /* begun_ns is 0 while no progress is reported, said_ns while no line is shown */
 static char words[512];            /* "": nothing was said */
 static bool hidden;
 
-/* Whether standard error is a terminal. If standard output is one, too, gives it a large buffer, so that the output is
- * kept back until the end of the command, or until it is longer than the buffer. Otherwise it would run into the
- * progress line. */
+/* Whether standard error is a terminal. If standard output is a terminal, too, it gets a large buffer. The buffer keeps
+ * the output back until the end of the command, or until the output is longer than the buffer. Without the buffer, the
+ * output would run into the progress line. */
 static bool has_terminal(void) {
     static char held[1 << 20];
     static int terminal = -1;
@@ -72,8 +72,8 @@ static void fork_made_child(void) {
     pthread_mutex_unlock(&lock);
 }
 
-/* Starts the thread `shower`. This thread blocks all signals, so that they interrupt the waits of the command's own
- * thread. Without the thread `shower`, only progress_say shows the line. */
+/* Starts the thread `shower`. This thread blocks all signals, so that signals go to the command's own thread and
+ * interrupt its waits. If the thread `shower` cannot be started, only progress_say shows the line. */
 static void shower_start(void) {
     static bool forks;
     sigset_t all, before;

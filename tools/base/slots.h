@@ -18,8 +18,8 @@ struct slots {
 static inline size_t slots_first(const struct slots *self, uint64_t hash) { return hash & (self->count - 1); }
 static inline size_t slots_next(const struct slots *self, size_t slot) { return (slot + 1) & (self->count - 1); }
 
-/* Replaces the slots by free ones: twice as many as `capacity`, which is a power of two. False: there is no memory;
- * then there are no slots. */
+/* Replaces all slots by free slots, twice as many as `capacity`. `capacity` must be a power of two. Returns false if
+ * there is no memory; in that case there are no slots. */
 static inline bool slots_renew(struct slots *self, size_t capacity) {
     free(self->list);
     self->list = calloc(capacity, 2 * sizeof *self->list);

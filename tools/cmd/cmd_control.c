@@ -184,8 +184,8 @@ static bool is_silent(const struct order *order) {
            (order->late && since > LATE_SILENCE_SECONDS && cmd_control_now() - order->cancelled > LATE_SILENCE_SECONDS);
 }
 
-/* Cancels the request if an interrupt has come, or if the time is up before the process has begun. Returns an exit code
- * if nothing more is to be waited for, else -1. */
+/* Cancels the request after an interrupt, or if the time is up before the process has begun to work on it. Returns an
+ * exit code if the command need not wait any longer, otherwise -1. */
 static int look_at_time(struct order *order, int fd) {
     bool begun = order->last.type == WIRE_WORKING;
     bool interrupted =

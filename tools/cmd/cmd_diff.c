@@ -99,8 +99,8 @@ static void take_total(struct diff *diff, int side, const struct image *image) {
 
 typedef int add_blocks(struct diff_blocks *self, const struct image *image, const uint32_t *row_of, int side);
 
-/* Adds the rows of one side, and for a page also its blocks. `of`: the image that the rows are of. `image`: the image
- * that the blocks are of. */
+/* Adds the rows of one side, and for a page also its blocks. The rows come from the image `of`, the blocks from
+ * `image`. */
 static int add_rows(struct diff *diff, struct groups *groups, const struct image *of, const struct image *image,
                     int side, add_blocks *add) {
     if (diff->form != diff_html) return groups_add(groups, of, side);
@@ -366,7 +366,8 @@ static int check_page(struct diff *diff) {
     return html_page_check("diff", diff->page);
 }
 
-/* Rows of a profile are always by site. With another --by, the owner of that kind becomes the outermost frame. */
+/* Rows of a profile are always by site. With --by=model, node or run, the owner of that kind becomes the outermost
+ * frame. */
 static int check_profile(struct diff *diff) {
     if (diff->view_given && diff->view != BY_MODEL && diff->view != BY_NODE && diff->view != BY_RUN)
         return complain_usage("diff", "--by=%s: %s is by model, node or run", groups_view_name(diff->view),

@@ -124,8 +124,8 @@ static bool cmd_reap_stays(const struct reap *reap, const struct registered *reg
     return registered->keep || (entry && entry->mark == MARK_KEEP);
 }
 
-/* Whether `mark` is the inherited mark (started.h) of a registered process that stays or, if `keep` is false, of one
- * that does not stay. With `keep`, processes that another list protects count, too. */
+/* Whether `mark` is the inherited mark (started.h) of a registered process that stays, or of a process that another
+ * list protects. If `keep` is false: whether `mark` is that of a registered process that does not stay. */
 static bool is_behind(const struct reap *reap, const char *mark, bool keep) {
     const struct registry *registry = &reap->registry;
     for (size_t i = 0; i < registry->count; i++)
@@ -192,7 +192,7 @@ static bool mark_started(struct proc_table *table, signed char mark) {
     return more;
 }
 
-/* Gives MARK_END to the members of a process group whose leader has it. Returns whether any process was marked. */
+/* Gives MARK_END to the members of process groups whose leader has MARK_END. Returns whether it marked any process. */
 static bool mark_groups(struct proc_table *table) {
     bool more = false;
     for (size_t i = 0; i < table->count; i++) {

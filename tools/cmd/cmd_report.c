@@ -103,8 +103,8 @@ static int cmd_report_help(void) {
     return complain_finish(EXIT_FINE);
 }
 
-/* One byte for each frame: 1 if its function, file or module has the text; 0 if not, or if the report leaves the frame
- * out of its stacks. NULL: no memory. */
+/* Returns one byte for each frame: 1 if its function, file or module has the text, otherwise 0. Frames that the report
+ * leaves out of its stacks get 0, too. Returns NULL if there is no memory. */
 static uint8_t *nodes_match(const struct report *report, const char *text) {
     uint8_t *marks = symbols_match(report->symbols, text, false);
     for (size_t i = 0; marks && i < report->image->frame_count; i++)

@@ -21,8 +21,8 @@ static const char *terminal_library(void) {
 #endif
 }
 
-/* Whether the library has probes (preload/count/probe.h). The library and this command are built together, so
- * <sys/sdt.h> is found here if it was found there. */
+/* Whether the library has probes (preload/count/probe.h). The library and this command are built together, so either
+ * both find <sys/sdt.h> or neither does. */
 #if __has_include(<sys/sdt.h>)
 #define PROBES "otel_memory"
 #else

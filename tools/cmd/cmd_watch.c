@@ -20,9 +20,9 @@
 
 enum { OPTION_GRACE = START_OTHERS, OPTION_STRICT, OPTION_END, OPTION_QUIET, OPTION_PID, OPTION_SERVER_MODE };
 enum { GRACE_S = 60 };
-/* Both times count from the beginning of a wait. A wait begins when the program ends, when it is asked to end, or when
- * a main thread ends. The growth of processes is measured from MARK_AFTER on, so that a process that ends earlier is
- * not looked at a second time. Processes that are left are reported after TELL_AFTER. */
+/* MARK_AFTER and TELL_AFTER count from the beginning of a wait. A wait begins when the program ends, when it is asked
+ * to end, or when a main thread ends. The growth of processes is measured from MARK_AFTER on, so that a process that
+ * ends earlier is not looked at a second time. Processes that are left are reported after TELL_AFTER. */
 #define MARK_AFTER (SECOND_NS / 2)
 #define TELL_AFTER (5 * SECOND_NS)
 
@@ -140,8 +140,8 @@ static bool is_request(int signal) {
     return signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGQUIT;
 }
 
-/* Begins a wait when somebody asks the program to end, and when the program has ended. False: the watch is over,
- * because nothing is left, or because such a request comes after the program's end. */
+/* Begins a wait when a signal asks the program to end, and when the program has ended. Returns false if the watch is
+ * over: nothing is left of the program, or such a signal comes after the program's end. */
 static bool watch_note(struct watch *watch, int signal, bool *had_ended) {
     struct observe *observe = &watch->observe;
     if (is_request(signal) && *had_ended) return false;
@@ -156,7 +156,7 @@ static bool watch_note(struct watch *watch, int signal, bool *had_ended) {
     return !observe_is_over(observe);
 }
 
-/* Goes on with the present wait, if there is one. False: the time after the program's end is up. */
+/* Goes on with the present wait, if there is one. Returns false if the time after the program's end is up. */
 static bool watch_wait(struct watch *watch, bool had_ended) {
     bool is_ending = had_ended || watch->observe.asked_ns;
     if (!is_ending) wait_for_lingerer(watch);

@@ -13,7 +13,7 @@ enum { OPTION_ALL_FRAMES = 254, OPTION_ABSOLUTE };
 #define FRAME_OPTIONS                                                                                                  \
     {"all-frames", no_argument, NULL, OPTION_ALL_FRAMES}, { "absolute", no_argument, NULL, OPTION_ABSOLUTE }
 
-/* Takes the option if it is --all-frames or --absolute; it holds from then on. Returns whether it is one of these. */
+/* Turns the option on and returns true if it is --all-frames or --absolute. Otherwise returns false. */
 static inline bool frame_options_take(int option) {
     if (option == OPTION_ALL_FRAMES) innermost_show_all();
     if (option == OPTION_ABSOLUTE) symbol_text_absolute();

@@ -17,8 +17,8 @@ struct leaks_tab {
 /* Reads an image, which must not have been changed by a report. several: more than one image will be read. Returns 0,
  * or -1: no memory. */
 int leaks_tab_read(struct leaks_tab *self, const struct image *image, bool several);
-/* Finds the leaks in the last image that was read, and writes the document. *tab: NULL if there is none; `self` owns
- * it. Returns 0, or -1: no memory. */
+/* Finds the leaks in the last image that was read, and sets *tab to their document, which `self` owns. Sets *tab to
+ * NULL if there is no document. Returns 0, or -1: no memory. */
 int leaks_tab_write(struct leaks_tab *self, const struct subject *subject, const struct report_tab **tab);
 void leaks_tab_end(struct leaks_tab *self);
 

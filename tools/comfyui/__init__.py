@@ -22,9 +22,9 @@ def _library():
 
 
 def _module():
-    """Returns the Python module memstow, and loads it if needed. Looks in this order: loaded modules; ../python;
-    share/memstow/python and tools/python in each folder above the library; sys.path. Takes only a folder that has
-    memstow.py, so not this pack's own folder. None: there is none."""
+    """Returns the Python module memstow, and loads it if needed. Returns None if it finds none. It looks in this order:
+    loaded modules; ../python; share/memstow/python and tools/python in each folder above the library; sys.path. A
+    folder must have a file memstow.py. So this pack's own folder, which may also be named memstow, is never taken."""
     loaded = sys.modules.get("memstow")
     if hasattr(loaded, "ABI_MAJOR"):
         return loaded

@@ -78,7 +78,7 @@ class Asking:
         return await asyncio.shield(self.at_work[question].answer) # a client that goes away ends only its own wait
 
     def cancel(self, subcommand: str, option: str) -> bool:
-        """Ends the commands that run for this subcommand with this option. False: there is none."""
+        """Ends the commands that run for this subcommand with this option. Returns whether there were any."""
         found = [work for work in self.at_work.values() if work.subcommand == subcommand and option in work.options]
         for work in found:
             work.cancel()

@@ -63,8 +63,8 @@ def _reached(root: Any) -> Iterator[Any]:
     while queue and len(seen) < MOST_OBJECTS:
         thing = queue.popleft()
         yield thing
-        # plain objects stay out of `seen`: with the hundreds of thousands of words of a tokenizer it would take
-        # megabytes
+        # Plain objects are not put into `seen`. Otherwise the hundreds of thousands of words of a tokenizer would make
+        # `seen` take megabytes.
         for other in _below(thing):
             if not isinstance(other, PLAIN) and id(other) not in seen:
                 seen.add(id(other))
@@ -84,7 +84,7 @@ def _remove(cache: Any, key: Any) -> None:
 
 def evict(cache_set: Any, targets: set) -> list[str]:
     """Takes out of the caches every output and every node object that reaches an object whose id is in `targets`.
-    Returns the classes of their nodes."""
+    Returns the class of the node for each thing that was taken out."""
     removed = []
     for cache in every(cache_set):
         for key, entry in list(getattr(cache, "cache", {}).items()):
@@ -117,7 +117,8 @@ def forget(cache_set: Any, keys: Iterable[tuple]) -> None:
 
 
 def class_of(key: Any) -> str:
-    """The class of the node with this cache key: (id, class), or a signature whose first item has the class."""
+    """The class of the node with this cache key. The key is a pair (id, class), or a signature whose first item has the
+    class."""
     if isinstance(key, tuple) and len(key) == 2:
         return str(key[1])
     try:

@@ -25,8 +25,8 @@ def key_of(path: str, options: dict) -> Optional[tuple]:
 
 
 class Parts:
-    """Models that stayed when their loader's output was dropped: key of the loader's call → place in its result → (the
-    returned object, the model's identity)."""
+    """The models that stayed when the output of their loader was dropped. `kept` has for each loader's call, by its
+    key, a dictionary: place in the call's result → (the object at this place, the model's identity)."""
 
     def __init__(self, registry: Registry) -> None:
         self.registry = registry
@@ -47,16 +47,16 @@ class Parts:
             self.kept[key] = {place: part for place, part in places.items() if part[1] not in going}
 
     def age(self) -> None:
-        """After a run: drops the models that this run did not use and that have no policy keep or stow, as ComfyUI
-        drops unused outputs."""
+        """Call it after a run. It drops the models that this run did not use, unless their policy is keep or stow.
+        ComfyUI drops unused outputs in the same way."""
         for key in self.aged & set(self.kept):
             self.kept[key] = {place: part for place, part in self.kept[key].items() if part[1].held is not None}
         self.kept = {key: places for key, places in self.kept.items() if places}
         self.aged = set(self.kept)
 
     def clear(self, everything: bool) -> None:
-        """For ComfyUI's buttons that free models: lets go of all models. If `everything` is false, models that are to
-        be kept stay."""
+        """For ComfyUI's buttons that free models: lets go of the models. If `everything` is false, it does not let go
+        of models that are to be kept."""
         self.kept = {} if everything else {
             key: {place: part for place, part in places.items() if part[1].held is not None}
             for key, places in self.kept.items()}

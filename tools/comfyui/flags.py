@@ -30,9 +30,9 @@ def lineage(patcher: Any) -> Iterator[Any]:
 
 @dataclass(frozen=True)
 class Reading:
-    """A flag, seen from one patcher. `on_patcher`: its value on the patcher, or on the nearest patcher that this one
-    was cloned from. `on_inner`: its value on the inner model. `source`: the id of the object whose value counts.
-    `where`: that object in words."""
+    """A flag, seen from one patcher. `on_patcher`: the flag's value on the patcher, or else on the nearest patcher that
+    it was cloned from and that has the flag. `on_inner`: the flag's value on the inner model. `source`: the id of the
+    object whose value counts. `where`: a text that says which object this is."""
     on_patcher: Optional[bool]
     on_inner: Optional[bool]
     source: int
@@ -49,7 +49,7 @@ class Reading:
 
 def read(patcher: Any, model: Any) -> Optional[Reading]:
     """Reads the flag. The first of these that has the flag decides: the patcher; the patchers that it was cloned from;
-    the inner model, which all clones share. None: no flag."""
+    the inner model, which all clones share. Returns None if none of them has the flag."""
     on_inner = value_on(model)
     for holder in lineage(patcher):
         if (value := value_on(holder)) is not None:

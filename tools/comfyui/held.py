@@ -1,7 +1,8 @@
-"""Finds the objects that hold models which should have been freed but live on. In: the identities of these models,
-after a run. Out: places as text for the report, and a HELD line in the trace for each search that found places. After a
-complete search that found places, a model is searched again only after 64 runs. While a loop holds a model, the loop is
-its place, and there is no search. Runs on the worker thread, between two runs."""
+"""Finds the places that hold models which should have been freed but live on. A place is a Python object, or a value of
+a loop. In: the identities of these models, after a run. Out: places as text for the report, and a HELD line in the
+trace for each search that found places. After a complete search that found places, a model is searched again only after
+64 runs. While a loop holds a model, there is no search, and the places are those in the loop. Runs on the worker
+thread, between two runs."""
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -39,7 +40,7 @@ class Held:
     def __init__(self, registry: Registry) -> None:
         self.registry = registry
         self.sought: dict[int, Sought] = {}
-        # the values that loops hold by reference, each with its place in words
+        # the values that loops hold by reference, each with a text that says where the loop has it
         self.references: Callable[[], Iterable[tuple[str, Any]]] = lambda: ()
 
     def loops_of(self, identities: list[Identity]) -> dict[int, list[str]]:

@@ -42,7 +42,7 @@ def quietly(function: Callable) -> Callable:
 
 
 def wrap(holder: Any, name: str, make: Callable[[Callable], Callable]) -> None:
-    """Replaces holder.name by make(holder.name), if it exists."""
+    """If holder has an attribute `name`, replaces it by make(holder.name)."""
     before = getattr(holder, name, None)
     if before is None:
         return
@@ -69,8 +69,8 @@ def resident() -> int:
 
 
 class QuietScope:
-    """The scope of an owner around code of ComfyUI that loads the owner. The code runs even if the scope cannot be
-    entered."""
+    """The scope of an owner around code of ComfyUI that loads weights of the owner's model. The code runs even if the
+    scope cannot be entered."""
 
     def __init__(self, owner: Any) -> None:
         self.scope, self.entered = owner.loading(), False
@@ -144,7 +144,7 @@ def loads_models(class_type: str) -> bool:
 
 
 def kind_of_orphan(class_type: str) -> str:
-    """CONTROLNET or MODEL: the kind of a model without a patcher, by the outputs of its loader."""
+    """The kind of a model without a patcher: CONTROLNET or MODEL. The types of its loader's outputs tell the kind."""
     types = getattr(class_named(class_type), "RETURN_TYPES", ())
     return "CONTROLNET" if any("CONTROL" in str(kind).upper() for kind in types) else "MODEL"
 
@@ -315,8 +315,8 @@ def tensors_of_patches(patcher: Any) -> Any:
 
 
 def kind_of(model: Any, patcher: Any) -> str:
-    """MODEL, CLIP, VAE, CONTROLNET or OTHER: by the code that makes the patcher, else by the class of the inner
-    model."""
+    """The kind of a model: MODEL, CLIP, VAE, CONTROLNET or OTHER. A BaseModel is a MODEL. For any other model, the code
+    that makes the patcher tells the kind. If this code is not known, the name of the inner model's class tells it."""
     import comfy.model_base
     if isinstance(model, comfy.model_base.BaseModel):
         return "MODEL"
@@ -396,7 +396,7 @@ def install(watch: Watch) -> None:
 
 def bring_back(identity: Any) -> None:
     """Brings a whole stowed model back before its use, because that is faster than page by page. Nothing writes to the
-    model until it is back, so it is declared idle meanwhile, and memstow needs no copy on the way."""
+    model until it is back. So the model is declared idle meanwhile, and memstow needs no copy on the way."""
     identity.stowed = False
     identity.set_idle(True)
     try:

@@ -11,7 +11,8 @@ from . import memstow, report
 from .hooks import quietly
 
 referrers = memstow.referrers()
-# as in memstow leaks: fewer bytes than LITTLE, or than 1/SHARE of all that was allocated, do not count as left
+# A dead model does not count as left behind if its live bytes are fewer than LITTLE, or fewer than 1/SHARE of all bytes
+# that were allocated for it. The command memstow leaks has the same rule.
 LITTLE, SHARE = 64 * 1024, 20
 # MOST: how many dead models are remembered (the latest). TENSORS: for how many tensors of a model holders are searched.
 # SOON: a search comes after each of the first SOON runs since the model died. AGAIN: later it comes every AGAIN runs.

@@ -49,7 +49,7 @@ class Meter:
     # ---- when a run, a node or a look begins or ends
 
     def begin(self) -> None:
-        """Begins a measurement: a run, or a trigger outside of runs, is about to begin."""
+        """Begins a measurement. Call it just before a run, and before a trigger outside of runs."""
         self.open = []
         self.host, self.device = Place(), Place()
         for place, now in zip((self.host, self.device), self.look()):
@@ -58,8 +58,8 @@ class Meter:
         self.peak, self.live_before = 0, self.turn()
 
     def turn(self) -> Optional[int]:
-        """To be called when a node begins or ends. The peak since the last call counts for the run and for each running
-        node. Returns the present live bytes; None: the library cannot tell."""
+        """Call it when a node begins or ends. The peak since the last call counts for the run and for each running
+        node. Returns the present live bytes, or None if the library cannot tell them."""
         peak, now = peak_of_a_while(anew=True), peak_of_a_while()
         self.peak = max(self.peak, peak or 0)
         for node in self.open:
@@ -72,7 +72,7 @@ class Meter:
         self.open.append(node)
 
     def leave(self, node: Any) -> Optional[int]:
-        """To be called when a node ends. Returns the present live bytes, as turn() does."""
+        """Call it when a node ends. Returns the present live bytes, as turn() does."""
         now = self.turn()
         if node in self.open:
             self.open.remove(node)
@@ -100,7 +100,7 @@ class Meter:
         return found
 
     def live(self) -> Optional[dict]:
-        """The live bytes of the whole process: before the run, at its peak, and now. None: they are not known."""
+        """The live bytes of the whole process: before the run, at its peak, and now. None if they are not known."""
         now = self.turn()
         if now is None or self.live_before is None:
             return None

@@ -25,13 +25,14 @@ def is_near(request: Any) -> bool:
 
 def may_have(request: Any, route: str) -> bool:
     """Whether the client may use the route. Clients on this machine may use all routes, other clients only FOR_ALL.
-    MEMSTOW_REMOTE=metrics lets other clients also use the route of the metrics, MEMSTOW_REMOTE=1 all routes."""
+    With MEMSTOW_REMOTE=metrics, other clients may also use the route of the metrics. With MEMSTOW_REMOTE=1, they may
+    use all routes."""
     word = os.environ.get("MEMSTOW_REMOTE", "").strip()
     return route == FOR_ALL or word == "1" or (word == "metrics" and route == METRICS) or is_near(request)
 
 
 def route_of(request: Any) -> str:
-    """The route that serves the request, however the client has written its path; "": none does."""
+    """The route that serves the request, however the client has written the path. "" if no route serves it."""
     resource = request.match_info.route.resource
     return "" if resource is None else resource.canonical.removeprefix("/api")
 
@@ -51,8 +52,8 @@ def refuse_far(app: Any) -> None:
 
 
 def hide_folder(app: Any, folder: Callable[[], str]) -> None:
-    """Makes ComfyUI's own route for files of the output folder refuse the files in `folder` to clients on other
-    machines."""
+    """Changes ComfyUI's own route for files of the output folder: it no longer gives the files in `folder` to clients
+    on other machines."""
     import folder_paths
     from aiohttp import web
 

@@ -8,7 +8,7 @@ from typing import Any, Callable
 
 
 def is_readable(headers: Any) -> bool:
-    """Whether the sites in the headers have the form of sites. ComfyUI's own check fails with status 500 otherwise."""
+    """Whether the sites in the headers have the form of sites. If not, ComfyUI's own check fails with status 500."""
     try:
         for site in (headers.get("Origin", ""), "//" + headers.get("Host", "")):
             _port = urllib.parse.urlsplit(site).port # ValueError: the port is no number, or too large

@@ -12,13 +12,13 @@ from .runs import Runs
 
 EVENT, NODES = "memstow.figures", "memstow.nodes"
 SECONDS, LEASE = 2.0, 60.0 # seconds: between two readings; until a client counts as gone, if it does not ask again
-MOST, GRAIN = 64, 1 << 20  # MOST: clients at once. GRAIN: bytes, the unit in which sizes are compared
+MOST, GRAIN = 64, 1 << 20  # MOST: the most clients at one time. GRAIN: sizes are compared in units of so many bytes
 ROWS = 10                  # models and nodes of the last run: the largest
 NO_CLIENT = "client must be the id of a client of ComfyUI's web socket"
 
 
 def fault_of(switch: str, body: Any) -> str:
-    """The fault in the body of a client's request that turns something on or off; "": none."""
+    """The fault in the body of a client's request to turn something on or off, or "" if there is no fault."""
     if not isinstance(body, dict) or not isinstance(body.get("client"), str):
         return NO_CLIENT
     return "" if isinstance(body.get(switch), bool) else f"{switch} must be true or false"
@@ -70,7 +70,7 @@ def models_of(found: dict) -> list[dict]:
 
 
 def of_run(found: Optional[dict]) -> Optional[dict]:
-    """The part of a run's report that the tab shows. None: no run has ended."""
+    """The part of a run's report that the tab shows, or None if no run has ended."""
     if found is None:
         return None
     return {**{key: found[key] for key in ("run", "outcome", "rss", "live", "given_bytes", "trigger_seconds")},
@@ -86,8 +86,9 @@ def curve_of(reports: Any) -> list[dict]:
 
 
 def nodes_of(found: Optional[dict]) -> list[dict]:
-    """The memory of each node of a run. `most_bytes`: the peak while the node ran, minus the live bytes before it.
-    `stayed_bytes`: the node's memory on the host and on devices that is still live after the run and its trigger."""
+    """The memory of each node of a run. `most_bytes`: the peak while the node ran, minus the live bytes before the node
+    ran. `stayed_bytes`: the node's memory on the host and on devices that is still live after the run and its
+    trigger."""
     if found is None:
         return []
     stayed: collections.Counter = collections.Counter()
@@ -136,8 +137,8 @@ class Panel:
                 "takes": takes, "last": of_run(self.last()), "runs": curve_of(self.runs.reports)}
 
     def open(self, client: str) -> bool:
-        """Notes that a client has the tab open. False: there are too many clients, or ComfyUI does not know this
-        client."""
+        """Notes that a client has the tab open. Returns false if there are too many clients, or if ComfyUI does not
+        know this client."""
         if client not in self.connected() or len(self.clients.keys() | {client}) > MOST:
             return False
         self.clients[client] = time.monotonic() + LEASE
@@ -152,8 +153,8 @@ class Panel:
         return self.runs.reports[-1] if self.runs.reports else None
 
     def show_badges(self, client: str, is_on: bool) -> bool:
-        """Sets whether the client gets the memory of nodes after each run. False: it is refused for the reasons in
-        open()."""
+        """Sets whether the client gets the memory of nodes after each run. Returns false if this is refused, for the
+        reasons in open()."""
         known = set(self.connected())
         self.badges = (self.badges & known) - {client}
         if is_on and (client not in known or len(self.badges) >= MOST):

@@ -54,8 +54,8 @@ class Points:
 
     def note(self, identity: Identity, figures: Any) -> None:
         """Notes after a move whether memory of the model is out of a device. A model with memory on a device is
-        declared not idle. Otherwise memstow would take its memory out without notice to this pack when the device is
-        full (a rescue)."""
+        declared not idle. Otherwise, when the device is full, memstow would move the model's memory out (a rescue), and
+        this pack would not notice."""
         identity.stowed = bool(figures.stowed_bytes)
         model = identity.model()
         with self.lock:
@@ -117,8 +117,8 @@ class Points:
             raise memstow.Error(errno.EBUSY, f"{name}: {left} bytes are still out of the device")
 
     def _make_room(self, identity: Identity) -> None:
-        """Unloads all other models from the devices. Models that are out themselves are left alone, because they take
-        no memory there."""
+        """Unloads all other models from the devices. Models in self.out, whose memory memstow has moved off the
+        devices, are left alone."""
         unload.unload(lambda patcher: id(patcher.model) != identity.key and id(patcher.model) not in self.out)
         unload.management().soft_empty_cache()
 

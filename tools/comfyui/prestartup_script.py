@@ -1,7 +1,7 @@
 """Starts ComfyUI again in the same process, under memstow, if the user asked for it. ComfyUI runs this file before it
 loads anything large. In: MEMSTOW=1 in the environment (MEMSTOW=0: never), or the setting memstow.start. Out: the same
 process with the library preloaded and with the same arguments. ComfyUI is started again only once. If memstow is
-missing or does not fit, ComfyUI goes on without it. One line in the log says which of these happened."""
+missing or cannot start this Python, ComfyUI goes on without memstow. One line in the log says what happened."""
 import logging
 import pathlib
 import runpy

@@ -55,7 +55,8 @@ def defaults(environment=os.environ) -> dict:
 
 
 def for_one_run(extra: Any) -> dict:
-    """The policies in extra_data["memstow"]: one for all models, or {"MODEL": "free", "CLIP": "keep", "": …}."""
+    """The policies in extra_data["memstow"]. This value is one policy for all models, or a policy for each type of
+    model, such as {"MODEL": "free", "CLIP": "keep", "": "stow"}. The key "" is for all other types."""
     if isinstance(extra, str):
         extra = {"": extra}
     if extra is None:
@@ -104,7 +105,7 @@ class Identity:
         self.held, self.outputs = None, {}
 
     def set_idle(self, idle: bool) -> None:
-        """Declares whether the model stays unused until the next call with False."""
+        """True declares that nobody uses the model from now on. False ends this declaration."""
         if idle != self.idle:
             self.owner.set_idle(idle)
             self.idle = idle
@@ -201,8 +202,8 @@ class Registry:
 
     def settle(self, identity: Identity, setting: Optional[Setting]) -> None:
         """Sets the policy that the user chose, on the whole model and on each model from the same files. It replaces
-        all policies that were set on these models before. None removes these policies, and forgets the earlier choice
-        for the files."""
+        all policies that were set on these models before. If `setting` is None, it only removes these policies, and
+        forgets the user's earlier choice for the files."""
         if self.choices is not None:
             self.choices.set(identity.file_key, setting)
         same = [other for other in self.all() if other.file_key is not None and other.file_key == identity.file_key]

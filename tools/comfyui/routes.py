@@ -67,12 +67,12 @@ def fault_of(body: Any) -> str:
 
 
 def fault_of_client(body: dict) -> str:
-    """The fault in the client that a request names, if it names one; "": none."""
+    """The fault in the client that a request names, or "" if there is no fault. A request need not name a client."""
     return "" if isinstance(body.get("client", ""), str) else panel.NO_CLIENT
 
 
 def fault_of_order(body: Any) -> str:
-    """The fault in the body of an order for a model; "": none."""
+    """The fault in the body of an order for a model, or "" if there is no fault."""
     if not isinstance(body, dict):
         return "not a JSON object"
     owner: Any = body.get("owner")
@@ -89,7 +89,7 @@ def fault_of_order(body: Any) -> str:
 
 
 def fault_of_cancel(body: Any) -> str:
-    """The fault in the body of a cancellation; "": none."""
+    """The fault in the body of a cancellation, or "" if there is no fault."""
     if not isinstance(body, dict) or body.get("what") not in LONG:
         return f"what must be one of {', '.join(LONG)}"
     if body["what"] == "move" and not is_whole(body.get("owner")):

@@ -338,8 +338,8 @@ class Runs:
         return ""
 
     def _drop(self, identities: list, executor: Any) -> tuple[set, dict]:
-        """Drops the models to be freed. Returns the owners that are gone, and the holders of the others: node classes
-        and Python objects."""
+        """Drops the models to be freed. Returns the owners whose models are gone, and for each owner whose model is
+        still there what holds the model: classes of nodes, and Python objects."""
         if not identities:
             return set(), {}
         keys = {identity.owner.id: identity for identity in identities}
@@ -381,8 +381,8 @@ class Runs:
         return ticket
 
     def call(self, function: Callable[[Any], None]) -> None:
-        """Has the worker thread call the function between two runs. The argument is the executor, or None if there is
-        none."""
+        """Lets the worker thread call the function between two runs. The function's argument is the executor, or None
+        if there is no executor."""
         self.todo.put(function)
         self.wake()
 
@@ -393,8 +393,8 @@ class Runs:
             waiting.set_flag("memstow", True)
 
     def withdraw(self, owner: int) -> tuple[bool, Optional[Ticket]]:
-        """Withdraws the page's orders for a model that have not begun. Returns whether any was withdrawn, and an order
-        that has begun but is not done; None: there is no such order."""
+        """Withdraws the page's orders for a model, except orders that have begun. Returns whether any order was
+        withdrawn, and an order that has begun but is not done, or None if there is no such order."""
         is_any, begun = False, None
         for ticket in list(self.asked.values()):
             if isinstance(ticket.asked, Order) and ticket.asked.owner == owner and not ticket.done.is_set():
@@ -440,8 +440,8 @@ class Runs:
         return total, ""
 
     def _free(self, identity: Identity, _asked: Any) -> tuple[int, str]:
-        """Frees one model, by a trigger. Returns the bytes given back, or -5, and a text. If the model is still there,
-        the text says why."""
+        """Frees one model, by a trigger. Returns the number of bytes given back (-5 if the trigger failed), and a text.
+        If the model is still there, the text says why."""
         identity.free_now = True
         try:
             given = self.trigger("request", f"free {report.label(identity.owner.name, identity.origin)}")
@@ -487,8 +487,8 @@ class Runs:
             self.look_for_worker()
 
     def full_cleanup(self, reason: str) -> None:
-        """For memstow.full_cleanup(): at the end of the current run, acts as if the user had pressed "Free model and
-        node cache"."""
+        """Serves memstow.full_cleanup(). When the current run has ended, ComfyUI does what it does when the user
+        presses "Free model and node cache"."""
         self.cleanup = reason
         self.wake()
 
@@ -555,8 +555,9 @@ class Runs:
         return get_flags
 
     def _before_waiting(self, before: Callable) -> Callable:
-        """Wraps the wait for a prompt. A flag that is set while the worker is busy does not wake it, and would stay
-        unseen for minutes. So the wrapper looks at the flags, under the queue's lock, before the worker waits."""
+        """Wraps the wait for a prompt. If a flag is set while the worker is busy, the flag does not end the worker's
+        next wait, and would stay unseen for minutes. So the wrapper looks at the flags, under the queue's lock, before
+        the worker waits."""
         runs = self
 
         def get(self: Any, timeout: Any = None) -> Any:

@@ -1,5 +1,6 @@
 """The snapshots that clients request over HTTP: files that the pack makes in output/memstow. In: names that the
-pack itself has given; others are refused. Out: files. It never touches other files, or links, in that folder."""
+pack itself has given; other names are refused. Out: files. The pack never touches other files, or links, in that
+folder."""
 import contextlib
 import os
 import re
@@ -61,7 +62,8 @@ class Snapshots:
         return not is_running(pid) and time.time() - entry.stat(follow_symlinks=False).st_mtime > QUIET
 
     def begin(self) -> str:
-        """The path of a new snapshot; end() must follow. Runs on the server's thread."""
+        """Returns the path for a new snapshot. The caller must call end() with this path later. Runs on the server's
+        thread."""
         self.tidy()
         if len(self.listed()) + len(self.at_work) >= self.most:
             raise TooMany(f"there are {self.most} snapshots: DELETE /memstow/snapshot?file=… removes one")
@@ -79,12 +81,13 @@ class Snapshots:
         return not is_cancelled
 
     def cancel(self) -> bool:
-        """Cancels all snapshots that are being written: end() removes their files. False: there is none."""
+        """Cancels all snapshots that are being written, so that end() removes their files. Returns whether there were
+        any."""
         self.at_work = dict.fromkeys(self.at_work, True)
         return bool(self.at_work)
 
     def newest(self) -> Optional[str]:
-        """The path of the newest snapshot that is complete; None: there is none."""
+        """The path of the newest snapshot that is complete, or None if there is no such snapshot."""
         paths = [os.path.join(report.folder(), os.path.basename(one["file"])) for one in self.listed()]
         return next((path for path in reversed(paths) if path not in self.at_work), None)
 
@@ -94,7 +97,7 @@ class Snapshots:
         return f"{FOLDER}/{os.path.basename(path)}"
 
     def remove(self, file: str) -> bool:
-        """Removes the snapshot with this name. False: there is none."""
+        """Removes the snapshot with this name. Returns whether there was one."""
         if all(one["file"] != file for one in self.listed()):
             return False
         os.unlink(os.path.join(report.folder(), os.path.basename(file)))

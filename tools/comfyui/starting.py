@@ -28,7 +28,7 @@ def is_preloaded():
 
 
 def said():
-    """What the environment says about memstow: True or False; None: nothing."""
+    """Whether the environment asks for memstow (True) or forbids it (False). None if it says neither."""
     word = os.environ.get("MEMSTOW", "").strip().lower()
     return True if word in ("1", "yes", "on", "true") else False if word in ("0", "no", "off", "false") else None
 
@@ -62,16 +62,16 @@ def attempt(words):
 
 
 def fault_of(start, folder):
-    """The reason why memstow cannot start this Python; None: it can. To find out, starts this Python once, with a
-    ledger in `folder`. `start`: the words to start memstow with."""
+    """The reason why memstow cannot start this Python, or None if it can. To find out, this function starts this Python
+    once under memstow, with a ledger in `folder`. `start`: the words to start memstow with."""
     status, line = attempt([*start, "-o", os.path.join(folder, "try.mst"), "--", sys.executable, "-c", LOOKS])
     return None if status == 0 else line
 
 
 def fault_of_ledger(start, folder):
-    """The reason why the ledger cannot be written to the place that the words `start` name; None: it can. To find out,
-    has memstow start a program that does not exist. memstow checks the ledger's place before it looks for the program.
-    So the exit status NOT_FOUND means that the place is good."""
+    """The reason why the ledger cannot be written to the place that the words `start` name, or None if it can be
+    written. To find out, this function lets memstow start a program that does not exist. memstow checks the ledger's
+    place before it looks for the program. So the exit status NOT_FOUND means that the place is good."""
     pid = str(os.getpid()) # the process of the trial has another pid
     words = [re.sub("%[%p]", lambda found: pid if found[0] == "%p" else found[0], word) for word in start[3:]]
     program = os.path.join(folder, os.path.basename(sys.executable))

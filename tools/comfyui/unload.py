@@ -28,7 +28,8 @@ def loaded() -> list:
 
 
 def unload(goes: Callable[[Any], bool]) -> int:
-    """Unloads the models for whose patchers `goes` is true, on every device, and no others. Returns their number."""
+    """Unloads the models for whose patchers `goes` is true, from every device. Other models stay. Returns the number of
+    models that it unloaded."""
     mm = management()
     going = [entry for entry, patcher in entries() if goes(patcher)]
     for device in {entry.device for entry in going}:
@@ -106,8 +107,8 @@ class Button:
         self.parts.clear(everything)
 
     def _asked_for_some(self) -> None:
-        """For a button that leaves kept models alone: marks the models that it takes, so that they are not reported as
-        lost. The policies are read again, because they may have changed since the last trigger."""
+        """Marks the models that a button takes, so that they are not reported as lost. This is for a button that leaves
+        kept models alone. The policies are read again, because they may have changed since the last trigger."""
         keepers = self.keepers()
         for identity in self.registry.all():
             if identity.held is None and identity not in keepers:

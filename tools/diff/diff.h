@@ -18,9 +18,8 @@ struct side_total {
     uint32_t pid;
     uint64_t live_bytes, live_blocks, peak_bytes, allocated_bytes, sample_bytes;
     uint64_t bytes, blocks; /* in the measure that is compared: live or peak */
-    /* cuda: the process used CUDA. cuda_bytes, cuda_blocks: its live memory on devices. cuda_peak: the peak bytes
-     * there */
-    bool cuda;
+    bool cuda; /* the process used CUDA */
+    /* Live bytes and live blocks of the process on CUDA devices, and the peak of these bytes. */
     uint64_t cuda_bytes, cuda_blocks, cuda_peak;
     struct cuda_line devices[SNAP_CUDA_DEVICES];
     size_t device_count;
@@ -71,18 +70,18 @@ int diff_pprof(struct diff *diff);
 /* Growth of host memory from the first file to the second, in the measure that is compared. */
 int64_t diff_grown_bytes(const struct diff *diff);
 int64_t diff_grown_blocks(const struct diff *diff);
-/* Whether the process of either file used CUDA. The two functions below have the growth of live memory on CUDA
+/* Whether the process of either file used CUDA. The two functions below return the growth of live memory on CUDA
  * devices. */
 bool diff_has_cuda(const struct diff *diff);
 int64_t diff_grown_cuda_bytes(const struct diff *diff);
 int64_t diff_grown_cuda_blocks(const struct diff *diff);
 /* The part of the host's growth that is suppressed, in bytes. */
 uint64_t diff_suppressed(const struct diff *diff);
-/* The image of a side, without its totals. If need be, the file is read again; ids of stacks stay the same. NULL: the
- * file cannot be read again. */
+/* Returns the image of a side, without its totals. If need be, the file is read again; the ids of stacks stay the same.
+ * Returns NULL if the file cannot be read again. */
 const struct image *diff_image(struct diff *diff, int side);
-/* The image that has the call stack of a row; diff->symbols then has names for the frames. NULL: the row has no stack,
- * or the file cannot be read again. */
+/* Returns the image that has the call stack of a row. From now on diff->symbols has names for the frames of the stack.
+ * Returns NULL if the row has no stack, or if the file cannot be read again. */
 const struct image *diff_stacks(struct diff *diff, const struct row *row);
 
 #endif

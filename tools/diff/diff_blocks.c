@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-enum { STAYED_PART = 8 }; /* a block that stayed has a weight of at least 1/8 of its size, however little it changed */
+enum { STAYED_PART = 8 }; /* a block that is in both files weighs at least 1/8 of its size, even if it hardly changed */
 
 void diff_blocks_end(struct diff_blocks *self) {
     free(self->list);
@@ -92,7 +92,7 @@ static bool is_same(const struct diff_block *a, const struct diff_block *b) {
            a->side != b->side;
 }
 
-/* Copies A's figures of a block into B's item for the same block, which comes next in the list. */
+/* Copies A's figures of a block into B's item for the same block. In the list B's item follows A's item. */
 static void unite(struct diff_block *a, struct diff_block *b) {
     b->size[0] = a->size[0];
     b->resident[0] = a->resident[0];
@@ -134,7 +134,7 @@ static int by_weight(const void *left, const void *right) {
     return first != second ? (first > second ? -1 : 1) : by_identity(a, b);
 }
 
-/* Whether a block counts as live memory: mappings of files and of reserved addresses do not. */
+/* Whether a block counts as live memory. Mappings of files and of reserved addresses do not count. */
 static bool is_live(const struct diff_block *block) {
     return block->device || (block->kind / 2 != SNAP_MAP_FILE && block->kind / 2 != SNAP_MAP_RESERVED);
 }
@@ -256,7 +256,7 @@ static void json_sums(struct json *json, const struct diff_blocks_sum sums[DIFF_
     json_sum(json, "unclear", &sums[DIFF_BLOCK_UNCLEAR]);
 }
 
-/* Writes when a file was taken, in seconds after the start of its process. */
+/* Writes when a file was taken, in seconds after the start of its process. Writes null if this is not known. */
 static void json_taken(struct json *json, const struct diff_blocks *self, int side) {
     uint64_t taken = self->taken_ns[side], start = self->start_ns[side];
     const char *key = side ? "b_seconds" : "a_seconds";

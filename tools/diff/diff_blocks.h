@@ -22,7 +22,7 @@ struct diff_block {
                                     * the host and memory on devices have rows of their own */
     uint32_t device;               /* 0: memory of the host; else 1 + the device */
     uint8_t kind;                  /* as in the page of a report: see HTML_KIND_ON_DEVICE */
-    uint8_t side, place;           /* side: the file that has it, 0 or 1; place: enum diff_block_place */
+    uint8_t side, place;           /* side: 0 if only A has it, else 1; place: enum diff_block_place */
 };
 
 struct diff_blocks {
@@ -41,24 +41,26 @@ struct diff_blocks {
 };
 
 void diff_blocks_end(struct diff_blocks *self);
-/* diff_blocks_add: adds the host's blocks of a side. `row_of`: for each total of the image, 1 + the index of the
- * total's row. diff_blocks_add_on_devices: adds the blocks that the side has on devices. `row_of`: the same for each
- * total of cuda_view(image). Both return 0, or -1: no memory. */
+/* Adds the host's blocks of a side. `row_of`: for each total of the image, 1 + the index of the total's row. Returns 0,
+ * or -1 if there is no memory. */
 int diff_blocks_add(struct diff_blocks *self, const struct image *image, const uint32_t *row_of, int side);
+/* Adds the blocks that a side has on devices. `row_of`: as above, but for each total of cuda_view(image). Returns 0, or
+ * -1 if there is no memory. */
 int diff_blocks_add_on_devices(struct diff_blocks *self, const struct image *image, const uint32_t *row_of, int side);
 /* Finds out for each block in which files it is (enum diff_block_place). `same`: the files are of one process. */
 void diff_blocks_match(struct diff_blocks *self, bool same);
-/* The side that was taken later; B if both were taken at the same time. */
+/* Returns the side whose file was taken later, or B if both files were taken at the same time. */
 uint8_t diff_blocks_later(const struct diff_blocks *self);
 
-/* Chooses how many blocks the page has, so that they take at most a third of the limit. *limit: what they leave.
- * Returns 0, or -1: no memory. */
+/* Chooses how many blocks the page shows. The shown blocks take at most a third of *limit bytes. Subtracts from *limit
+ * what they take. Returns 0, or -1 if there is no memory. */
 int diff_blocks_fit(struct diff_blocks *self, size_t *limit);
-/* Writes the group "blocks". host_entries and device_entries: for each row of the comparison, 1 + the number of its row
- * on the page; 0: none. */
+/* Writes the group "blocks". host_entries and device_entries have a number for each row of the comparison: 1 + the
+ * number of this row on the page, or 0 if the row is not on the page. */
 void diff_blocks_write(const struct diff_blocks *self, struct html_out *out, const uint32_t *host_entries,
                        const uint32_t *device_entries);
-/* Writes the document "blocks": when both files were taken, and sums. Returns 0, or -1: no memory. */
+/* Writes the document "blocks": the times at which both files were taken, and the sums of the blocks. Returns 0, or -1
+ * if there is no memory. */
 int diff_blocks_write_sums(const struct diff_blocks *self, struct html_out *out);
 
 #endif

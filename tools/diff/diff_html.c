@@ -32,7 +32,7 @@ struct diff_page {
     char *documents;        /* all documents but "page"; packed before the columns, which get the space that is left */
     size_t documents_size;
     struct tag *table, **tags;
-    const struct row **rows; /* rows that hold something on either side, those of the host first */
+    const struct row **rows; /* rows with memory in at least one of the files, those of the host first */
     size_t tag_count, tag_capacity, row_count, host_count;
     bool failed;
 };
@@ -174,7 +174,7 @@ static struct html_leaf *make_leaves(struct diff_page *self) {
     return leaves;
 }
 
-/* Finds the image that has the call stacks of each side. An image stays NULL if no row has a stack in it, or if its
+/* Finds for each side the image that has its call stacks. An image stays NULL if no row has a stack in it, or if its
  * file cannot be read again. */
 static void find_images(const struct diff_page *self, const struct image *images[2]) {
     bool sought[2] = {false, false};
@@ -329,8 +329,9 @@ static int write_documents(struct html_out *out, void *context) {
     return write_traces(self->diff, out) < 0 || diff_blocks_write_sums(&self->diff->blocks, out) < 0 ? -1 : 0;
 }
 
-/* Returns, for each row of `groups`, 1 + the number of its row on the page; 0: none. `entries`: by leaf. The leaves of
- * `groups` begin at `first` and end before `end`. NULL: no memory. */
+/* Returns an array with a number for each row of `groups`: 1 + the number of this row on the page, or 0 if the row is
+ * not on the page. Returns NULL if there is no memory. `entries`: by leaf, the number of its row on the page. The
+ * leaves of `groups` begin at `first` and end before `end`. */
 static uint32_t *entries_of_rows(const struct diff_page *self, const struct groups *groups, const uint32_t *entries,
                                  size_t first, size_t end) {
     uint32_t *of_rows = calloc(groups->count + 1, sizeof *of_rows);

@@ -35,8 +35,8 @@ static bool is_meant(const struct groups *groups, const struct row *row) {
     return row->model || row->node;
 }
 
-/* The growth minus twice the standard error, if the bytes are an estimate. If a damaged file makes this overflow:
- * INT64_MIN. */
+/* Returns the growth. If the bytes are an estimate, returns the growth minus twice the standard error. Returns
+ * INT64_MIN if a damaged file makes the subtraction overflow. */
 static int64_t growth_beyond_error(const struct row *row) {
     int64_t growth = groups_row_growth(row), error = row->variance ? (int64_t)estimate_error(row->variance) : 0;
     if (__builtin_sub_overflow(growth, error, &growth) || __builtin_sub_overflow(growth, error, &growth))

@@ -12,8 +12,8 @@ enum { DIFF_MODELS, DIFF_NODES, DIFF_SITES, DIFF_LIMITED };
 
 struct diff_limits {
     const struct limits *limits;
-    /* groups[0]: the host; groups[1]: devices. Second index: DIFF_MODELS and so on. `sides` of a group that no limit
-     * needs is 0. */
+    /* groups[0]: the host; groups[1]: devices. Second index: DIFF_MODELS and so on. If no limit needs a
+     * group, the field `sides` of this group is 0. */
     struct groups groups[2][DIFF_LIMITED];
 };
 
@@ -32,7 +32,8 @@ void diff_limits_begin(struct diff_limits *limited, const struct limits *limits,
 /* Adds one image to the groups that the limits need. `cuda`: the image is a view of device memory. Returns 0, or -1: no
  * memory. */
 int diff_limits_add(struct diff_limits *limited, const struct image *image, int side, bool cuda);
-/* Finds the row that grew most among the rows that exceeded a limit. over->limit is NULL if no row exceeded a limit. */
+/* Finds the row that grew most among the rows that exceeded a limit. If no row exceeded a limit, over->limit is
+ * NULL. */
 void diff_limits_passed(const struct diff_limits *limited, struct over *over);
 void diff_limits_end(struct diff_limits *limited);
 

@@ -1,4 +1,4 @@
-/* diff_rows.h — the rows of a comparison for forms that other programs read.
+/* diff_rows.h — the rows of a comparison, for output that other programs read (--folded, --pprof).
  * In: rows by site, and the kind of owner whose name is the outermost frame. Out: rows with memory in either file, and
  * the images that have their call stacks. Memory of CUDA devices is left out. */
 #ifndef MEMSTOW_DIFF_ROWS_H
@@ -8,10 +8,10 @@
 
 struct diff_rows {
     struct diff *diff;
-    const struct row **rows; /* sorted by change, the largest first, if --top was given */
+    const struct row **rows; /* if --top was given, sorted by change, the largest first */
     size_t count, shown;     /* shown: how many rows --top leaves separate */
     const struct image *images[2];
-    char **roots; /* by id of an owner's name (groups.h): the owner as the outermost frame; roots[no_root]: NULL */
+    char **roots; /* outermost frames, by id of the owner's name (groups.h); roots[no_root] is NULL: no owner */
     uint32_t no_root;
 };
 
@@ -22,7 +22,8 @@ void diff_rows_end(struct diff_rows *self);
 
 /* The index in `roots` of the row's outermost frame. */
 uint32_t diff_rows_root(const struct diff_rows *self, const struct row *row);
-/* The call stack of the row, in the image of the side row->stack_side; 0: there is none, or it cannot be read. */
+/* Returns the call stack of the row, as a node of the image of the side row->stack_side. Returns 0 if the row has no
+ * stack, or if the stack cannot be read. */
 uint32_t diff_rows_stack(const struct diff_rows *self, const struct row *row);
 /* The name that stands in place of a call stack, if the row has none. */
 const char *diff_rows_nowhere(const struct diff_rows *self, const struct row *row);

@@ -38,7 +38,8 @@ static void gate_measure(const struct gate *gate, const struct figure *figure, s
 static bool has_changed(const struct finding *finding) { return finding->growth.bytes || finding->growth.blocks; }
 
 /* The highest possible growth of a suppressed call site. `what`: 0 for bytes, 1 for blocks. If the baseline lacks the
- * site, all memory of the site counts as growth, unless the site is below the baseline's floor: then none counts. */
+ * site, all memory of the site counts as growth, unless the site is below the baseline's floor. In that case none of
+ * its memory counts. */
 static int64_t most_grown(const struct gate *gate, const struct finding *site, int what) {
     uint64_t high = site->now[what].high, low = site->is_new ? 0 : site->before[what].low;
     if (site->is_new && site->now[0].high < gate->before->floor) return 0;
@@ -101,8 +102,8 @@ bool gate_is_of(const struct figure *site, const struct figure *owner) {
 
 static int64_t sum_capped(int64_t a, int64_t b) { return a > INT64_MAX - b ? INT64_MAX : a + b; }
 
-/* Subtracts the growth of suppressed call sites from the total and from their owners. The list is sorted: the total and
- * the owners come first. */
+/* Subtracts the growth of suppressed call sites from the total and from their owners. The total and the owners come
+ * first in the list, so the inner loop ends at the first call site. */
 static void take_off_suppressed(struct gate *gate) {
     for (size_t i = 0; i < gate->count; i++) {
         const struct finding *site = &gate->list[i];

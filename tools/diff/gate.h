@@ -34,8 +34,8 @@ struct gate {
     const struct thresholds *thresholds;
     struct suppressions *suppressions;
     bool owners_only; /* the call sites of the present runs are not known */
-    /* totals, the host's first; then owners; then call sites that changed. Owners and call sites are sorted: the worst
-     * verdict first, then the largest growth */
+    /* First the totals (the host's before the devices'), then owners, then call sites that changed. Owners and call
+     * sites are sorted: the worst verdict first, and for one verdict the largest growth first. */
     struct finding *list;
     size_t count, over, warnings, suppressed;
 };

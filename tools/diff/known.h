@@ -7,15 +7,15 @@
 #include "tools/base/json.h"
 #include "tools/diff/suppressions.h"
 
-/* Reads the lines of the file. path NULL: there are no lines. Returns 0, or an exit code after an error message. Call
- * suppressions_end() at the end. */
+/* Reads the lines of the file. If `path` is NULL, there are no lines. Returns 0, or an exit code after an error
+ * message. Call suppressions_end() at the end. */
 int known_load(struct suppressions *suppressions, const char *path);
-/* Why the line is useless, such as "has expired"; NULL: the line has suppressed growth. */
+/* Returns why the line is useless, such as "has expired". Returns NULL if the line has suppressed growth. */
 const char *known_useless(const struct suppression *suppression);
 /* The conditions of a line as text. */
 void known_words(const struct suppression *suppression, char *to, size_t capacity);
 
-/* Prints an empty line and the useless lines, if there are any. */
+/* If there are useless lines, prints an empty line and then these lines. */
 void known_text(const struct suppressions *suppressions, const char *path, FILE *to);
 /* Prints all lines as "suppressions": [...]. */
 void known_json(const struct suppressions *suppressions, struct json *json);

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <strings.h>
 
-/* Parses "total:", "owner:" or "site:" at the beginning; without such a word, the scope is the total. Returns the rest
- * of the string. */
+/* Parses the scope at the beginning: "total:", "owner:" or "site:". If there is none, the scope is the total. Returns
+ * the rest of the string. */
 static const char *parse_scope(const char *string, enum limit_scope *scope) {
     static const char *const words[LIMIT_SCOPES] = {"total:", "owner:", "site:"};
     *scope = LIMIT_TOTAL;

@@ -1,5 +1,6 @@
 /* limits.h — limits of growth, for diff and check.
- * In: "10MiB,5%,owner:1MiB,site:100x", and the growth. Out: the first limit that was passed. Pure. */
+ * In: a list of limits such as "10MiB,5%,owner:1MiB,site:100x", and the growth of something. Out: the first limit that
+ * the growth passed. Pure. */
 #ifndef MEMSTOW_LIMITS_H
 #define MEMSTOW_LIMITS_H
 
@@ -33,7 +34,8 @@ struct growth {
 bool limits_parse(struct limits *limits, const char *string);
 /* Whether there is a limit of that scope. */
 bool limits_have(const struct limits *limits, enum limit_scope scope);
-/* The first limit of that scope that was passed, or NULL. Growth from 0 bytes passes every limit in percent. */
+/* Returns the first limit of that scope that the growth passed, or NULL. Growth from 0 bytes passes every limit in
+ * percent. */
 const struct limit *limits_passed(const struct limits *limits, enum limit_scope scope, struct growth growth);
 
 #endif

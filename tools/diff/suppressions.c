@@ -19,7 +19,7 @@ static bool is_day(uint32_t year, uint32_t month, uint32_t day) {
     return day <= days[month - 1] || (leap && month == 2 && day == 29);
 }
 
-/* Parses YYYY-MM-DD as 20270331. False: it is no such day. */
+/* Parses a day: YYYY-MM-DD becomes a number such as 20270331. Returns false if the calendar has no such day. */
 static bool parse_day(const char *text, uint32_t *day) {
     uint32_t parts[3] = {0, 0, 0};
     if (strlen(text) != 10) return false;

@@ -25,13 +25,14 @@ struct suppressions {
     size_t count;
 };
 
-/* today: as 20261122. Returns 0, or -1 with the reason in scan->error. */
+/* `today`: the day as a number such as 20261122. Returns 0, or -1 with the reason in scan->error. */
 int suppressions_read(struct suppressions *suppressions, struct scan *scan, uint32_t today);
 void suppressions_end(struct suppressions *suppressions);
 /* The current day in UTC, as 20261122. */
 uint32_t suppressions_today(void);
 
-/* Finds the first line that suppresses the figure, and marks it as used. NULL: none. The total is never suppressed. */
+/* Finds the first line that suppresses the figure, and marks it as used. Returns NULL if there is none. The total is
+ * never suppressed. */
 const struct suppression *suppressions_match(struct suppressions *suppressions, const struct figure *figure);
 
 #endif

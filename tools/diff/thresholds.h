@@ -7,8 +7,9 @@
 
 enum verdict { VERDICT_FINE, VERDICT_WARNING, VERDICT_FAILED };
 
-/* Growth below `pass_under` bytes is fine, whatever the limits say. Other growth fails if it exceeds a limit. If its
- * scope has limits and the growth exceeds none of them, it is a warning, or fine if `pass_under` is 0. */
+/* Growth below `pass_under` bytes is fine, whatever the limits say. Other growth fails if it exceeds a limit of its
+ * scope. If the scope has limits, but the growth exceeds none of them, it is a warning. It is fine if the scope has no
+ * limits, or if `pass_under` is 0. */
 struct thresholds {
     struct limits limits;
     uint64_t pass_under;

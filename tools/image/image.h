@@ -52,7 +52,7 @@ struct cuda_image {
     struct total *totals;           /* one for each site */
     struct snap_cuda_block *blocks; /* live blocks */
     size_t device_count, site_count, block_count;
-    /* kinds: the sums of the sites, by kind; device: the sum of all kinds that take device memory */
+    /* kinds: for each kind, the sum of the sites of that kind. device: the sum of all kinds that take device memory. */
     struct sum kinds[SNAP_CUDA_KINDS], device;
 };
 
@@ -121,7 +121,7 @@ struct image {
     uint64_t inexact;                   /* number of totals whose counters changed while they were read */
     uint64_t rss;                       /* bytes; 0: not measured */
     bool has_picture;
-    bool picture_is_live; /* live memory is shown in place of the picture: it is nearer to the peak (at_peak.h) */
+    bool picture_is_live; /* show live memory in place of the picture, which is further from the peak (at_peak.h) */
     bool running;         /* the process is alive, and this is its live ledger */
     char error[160];
 };
@@ -138,47 +138,51 @@ void image_sum_rss(struct image *image);
 
 /* The functions total_… are in total.c. */
 void total_sum_add(struct sum *sum, const struct total *total);
-/* Allocated minus freed; 0 if more was freed. For a TOTAL_REMAINDER the result may be negative: cast it to int64_t. */
+/* Allocated minus freed. If more was freed than allocated, a TOTAL_REMAINDER gives a negative number (cast the result
+ * to int64_t), and any other total gives 0. */
 uint64_t total_live_bytes(const struct total *total);
 uint64_t total_live_blocks(const struct total *total);
 uint64_t total_measure(const struct total *total, enum measure measure); /* bytes */
 uint64_t total_measure_blocks(const struct total *total, enum measure measure);
-/* Whether both totals are of one site: `host` of its heap memory, `mapped` of its mapped memory. They must be
+/* Whether `host` is the heap memory and `mapped` the mapped memory of one and the same site. The two totals must be
  * neighbours in image->totals. */
 bool total_same_site(const struct total *host, const struct total *mapped);
 
-/* The string at an offset in image->strings. Never NULL; "" for an offset outside of them. */
+/* Returns the string at an offset in image->strings, or "" if the offset lies outside of them. Never returns NULL. */
 const char *image_string(const struct image *image, uint32_t offset);
-/* The text of a fact; "" if the image does not have the fact. `key`: enum snap_fact_key. */
+/* Returns the text of a fact, or "" if the image does not have the fact. `key`: enum snap_fact_key. */
 const char *image_fact(const struct image *image, uint32_t key);
-/* The path of a site's module. `module`: 1 + id, 0: none. NULL: no path was recorded. */
+/* Returns the path of a site's module. `module` is 1 + the id of the module, or 0 if there is none. Returns NULL if no
+ * path was recorded. */
 const char *image_module(const struct image *image, uint32_t module);
 /* As image_module, but a text for people; never NULL. */
 const char *image_module_name(const struct image *image, uint32_t module);
-/* The variance of the total's bytes in the measure; 0: the bytes are exact. */
+/* Returns the variance of the total's bytes in the measure, or 0 if the bytes are exact. */
 double image_variance(const struct image *image, const struct total *total, enum measure measure);
 
-/* The total of a large block or mapping. `site`: its field `site`, which is 1 + the index of the total. NULL: there is
- * no such total. */
+/* Returns the total of a large block or mapping. `site`: the field `site` of the block or mapping, which is 1 + the
+ * index of the total. Returns NULL if there is no such total. */
 const struct total *image_total(const struct image *image, uint32_t site);
-/* The tag with this number. If there is no such tag, the tag of untagged memory. */
+/* Returns the tag with this number. If there is no such tag, returns the tag of untagged memory. */
 const struct snap_tag *image_tag(const struct image *image, uint32_t tag);
 /* Sorts owners by id. */
 void image_sort_owners(struct image *image);
 /* Moves everything of adopted owners to the owners that adopted them. */
 void image_adopt(struct image *image);
-/* The id of the owner that has this owner's memory now: that of its last adopter, or the same id if nobody adopted it.
- * A damaged file may have no owner with the returned id. */
+/* Returns the id of the owner that has this owner's memory now: the id of the last adopter, or the same id if nobody
+ * adopted the owner. A damaged file may have no owner with the returned id. */
 uint32_t image_final_owner(const struct image *image, uint32_t id);
-/* Follows the chain of adoptions from the owner with this id, and returns the last owner that the image has. NULL: the
- * image has no owner with this id. */
+/* Follows the chain of adoptions from the owner with this id, and returns the last owner that the image has. Returns
+ * NULL if the image has no owner with this id. */
 const struct snap_owner *image_heir(const struct image *image, uint32_t id);
-/* The owner with this id. NULL: there is none; id 0 means untagged. */
+/* Returns the owner with this id, or NULL if the image has no such owner. No owner has the id 0, which means
+ * untagged. */
 const struct snap_owner *image_owner(const struct image *image, uint32_t id);
-/* The name of the owner with this id. A trace may give any number as the id. NULL: no owner has that id. */
+/* Returns the name of the owner with this id. A trace may give any number as the id. Returns NULL if no owner has that
+ * id. */
 const char *image_owner_name(const struct image *image, uint64_t id);
-/* The owner's name for people. Models and custom owners with the same name differ by origin: "NAME (ORIGIN)". NULL: no
- * owner has that id. */
+/* Returns the owner's name for people. For models and custom owners, the name includes the origin, because it tells
+ * owners of one name apart: "NAME (ORIGIN)". Returns NULL if no owner has that id. */
 const char *image_owner_words(const struct image *image, uint64_t id, char *to, size_t size);
 /* Whether any tag names an owner. */
 bool image_has_tags(const struct image *image);

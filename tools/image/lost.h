@@ -1,5 +1,5 @@
 /* lost.h — the texts for events that a ledger could not count or keep.
- * In: a kind of loss (enum snap_lost), or an image. Out: a key and a text; whether there is any loss. */
+ * In: a kind of loss (enum snap_lost). Out: its key and its text. In: an image. Out: whether it has any loss. */
 #ifndef MEMSTOW_LOST_H
 #define MEMSTOW_LOST_H
 
@@ -10,7 +10,7 @@ struct lost_kind {
     const char *text; /* text for people: "TEXT: N" */
 };
 
-/* The texts for a kind of loss (enum snap_lost). NULL: this version does not know the kind. */
+/* Returns the texts for a kind of loss (enum snap_lost), or NULL if this version does not know the kind. */
 const struct lost_kind *lost_kind(size_t kind);
 /* Whether anything was lost. Totals that changed while they were read (image->inexact) count as lost, too. */
 bool lost_any(const struct image *image);

@@ -26,7 +26,8 @@ static bool is_place(const struct unfolding *self, uint32_t place) { return plac
 
 /* Returns the next place outwards that has a node, or a marker for a node that is still to be made. If the run of
  * `place` has no such place, returns the place outside of the run. 0: nothing is outside of the run, or the run is
- * damaged. *frames: the number of frames from `place` on, up to the returned place, but without its frame. */
+ * damaged. *frames: the number of frames from `place` on, up to the returned place, but without the frame at the
+ * returned place. */
 static uint32_t runs_outwards(const struct unfolding *self, uint32_t place, uint32_t *frames) {
     for (*frames = 1; place >= SNAP_RUN_HEAD && *frames <= SNAP_RUN_MOST; place--, ++*frames) {
         if (self->from[place] & SNAP_RUN_FIRST) return self->from[place - SNAP_RUN_HEAD + SNAP_RUN_OUTER];
@@ -35,7 +36,7 @@ static uint32_t runs_outwards(const struct unfolding *self, uint32_t place, uint
     return 0;
 }
 
-/* Marks the place, and each place outwards of it at which a node ends. */
+/* Writes END into `nodes` for the place and for all places outwards of it that get a node. */
 static void mark_ends(struct unfolding *self, uint32_t place) {
     uint32_t frames;
     for (; is_place(self, place) && !self->nodes[place]; place = runs_outwards(self, place, &frames)) {

@@ -5,7 +5,7 @@
 #ifndef MEMSTOW_FILE_LIMIT_H
 #define MEMSTOW_FILE_LIMIT_H
 
-/* Ignores SIGXFSZ. Called once, at the start of the command. */
+/* Ignores SIGXFSZ. Call it once, at the start of the command. */
 void file_limit_begin(void);
 /* Restores SIGXFSZ, shortly before exec. */
 void file_limit_restore(void);

@@ -1,5 +1,5 @@
-/* launch.c — see launch.h. There are no signal handlers: memstow blocks the signals, and waits for them. The child gets
- * the former mask back before exec. */
+/* launch.c — see launch.h. There are no signal handlers: memstow blocks the signals of waited_signals(), and waits for
+ * them. Before exec, the child gets back the mask that memstow was started with. */
 #include "tools/launch/launch.h"
 #include "tools/base/duration.h"
 #include "tools/launch/file_limit.h"
@@ -13,8 +13,8 @@
 
 enum { TICK_NS = 500000000 };
 
-/* The signals that are waited for. A stop from the terminal (Ctrl-Z) is not among them. It reaches both memstow and the
- * program, because both are in the terminal's foreground group. So both stop and continue together. */
+/* The signals that memstow waits for. The signal of Ctrl-Z is not among them. The terminal sends it to both memstow and
+ * the program, because both are in the terminal's foreground group. So both stop and continue together. */
 static void waited_signals(sigset_t *set) {
     static const int signals[] = {SIGCHLD, SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
     sigemptyset(set);
@@ -32,7 +32,7 @@ static void run_child(const struct launch *launch, char **argv, void (*prepare)(
     _exit(127);
 }
 
-/* The errno of the child's exec; 0: exec succeeded, and closed the pipe. */
+/* Returns the errno of the child's exec, or 0 if the exec succeeded, and so closed the pipe. */
 static int exec_error(int report) {
     int error = 0;
     ssize_t got;
@@ -79,7 +79,7 @@ static void look_for_ends(struct launch *launch) {
     }
     for (pid_t got = 1; launch->adopts && got > 0;) {
         siginfo_t info = {0};
-        /* If the program itself has ended after the check above, the next call takes its end. */
+        /* If the program itself has ended after the check above, the next call of look_for_ends takes its status. */
         if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || !info.si_pid) return;
         if (info.si_pid == launch->pid && !launch->ended) return;
         got = waitpid(info.si_pid, NULL, WNOHANG);

@@ -52,7 +52,7 @@ const char start_help[] = "  -o FILE                 the ledger of CMD (default 
                           "  --idle=SECONDS          put away such owners when they were not used for\n"
                           "                          SECONDS\n";
 
-/* Parses a size such as "4MiB". False: it is no size from `least` to `most` bytes. */
+/* Parses a size such as "4MiB". Returns false if the text is not a size from `least` to `most` bytes. */
 static bool valid_size(const char *value, uint64_t least, uint64_t most, uint64_t *bytes) {
     double size;
     if (!size_parse(value, &size) || size < (double)least || size > (double)most) return false;
@@ -60,8 +60,8 @@ static bool valid_size(const char *value, uint64_t least, uint64_t most, uint64_
     return true;
 }
 
-/* Takes the value of --stacks. A sample size is written in plain digits, because the library reads nothing else. False:
- * the value is none of those that --help lists. */
+/* Takes the value of --stacks. Writes a sample size in plain digits into the value for the library, because the library
+ * reads no other form. Returns false if the value is none of those that --help lists. */
 static bool take_stacks(struct start *start, const char *value) {
     uint64_t bytes;
     start->stacks = value;

@@ -149,7 +149,8 @@ static void print_history(const struct image *image) {
     history_clear(&history);
 }
 
-/* Prints the directory of a file of the run, with its slash, as the user typed it if possible. */
+/* Prints the directory of a file of the run, with a slash at its end. If the user typed the directory, it is printed as
+ * typed. */
 static void print_directory(const struct summary *summary, const char *file) {
     char cwd[4096];
     const char *directory = summary->directory;

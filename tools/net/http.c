@@ -41,7 +41,8 @@ static bool connect_address(struct exchange *exchange, const struct addrinfo *ad
            connect(exchange->socket, address->ai_addr, address->ai_addrlen) == 0;
 }
 
-/* Connects to the first address of the host that can be reached. False: none can; *why says why. */
+/* Connects to the first address of the host that can be reached. If there is none, returns false, and *why is the
+ * reason. */
 static bool connect_to(struct exchange *exchange, const struct http_request *request, const char **why) {
     struct addrinfo *all = lookup_host(request->host, request->port, exchange->end_ns, why);
     bool connected = false;
@@ -83,16 +84,16 @@ static const char *http_failure(void) {
     return errno == EAGAIN || errno == EINPROGRESS ? "no whole answer in time" : strerrordesc_np(errno);
 }
 
-/* Receives the next part. Returns its length; 0: the connection has ended; -1 and errno: it failed. A server that
- * refuses a request before it has read all of it resets the connection after its answer. So a reset after some data
- * counts as the end. */
+/* Receives the next part of the answer. Returns the length of the part, 0 if the connection has ended, or -1 with errno
+ * if the call failed. A server that refuses a request before it has read all of the request resets the connection after
+ * its answer. So a reset after some data counts as the end. */
 static ssize_t receive_part(struct exchange *exchange) {
     ssize_t got = may_wait(exchange) ? recv(exchange->socket, exchange->data + exchange->length, READ_SIZE, 0) : -1;
     return got < 0 && errno == ECONNRESET && exchange->length ? 0 : got;
 }
 
-/* Receives the answer. True: the answer has its whole length, or the connection has ended, perhaps too early. A NUL
- * follows the data. False: *why says why not. */
+/* Receives the answer, and writes a NUL behind it. Returns true if the whole answer is there, or if the connection has
+ * ended, perhaps too early. Otherwise returns false, and *why says what failed. */
 static bool receive_all(struct exchange *exchange, const char **why) {
     while (http_grow(exchange)) {
         ssize_t got = receive_part(exchange);
@@ -121,7 +122,7 @@ static void take_answer(struct http_answer *answer, struct exchange *exchange) {
     exchange->data = NULL;
 }
 
-/* Writes the request's head. Returns its length; 0: it is too long. */
+/* Writes the request's head. Returns the length of the head, or 0 if the head is too long. */
 static size_t head_write(char *head, const struct http_request *request) {
     bool brackets = strchr(request->host, ':'); /* an address of IPv6 */
     int used = snprintf(head, HEAD_SIZE,

@@ -21,8 +21,8 @@ struct http_answer {
     const char *why; /* without an answer: the reason, a text that nobody frees */
 };
 
-/* Sends a request with a JSON document as body, and waits for an answer of at most 16 MiB. The time within_ns limits
- * all of this, also the look-up of the host's name. */
+/* Sends a request with a JSON document as body, and waits for an answer of at most 16 MiB. All of this, including the
+ * look-up of the host's name, takes no longer than within_ns. */
 void http_send(struct http_answer *answer, const struct http_request *request);
 
 /* Sends a request to 127.0.0.1, with `length` bytes of a body. */

@@ -67,7 +67,7 @@ static size_t https_forget(char *data, size_t size, size_t count, void *to) {
     return size * count;
 }
 
-/* The lines of the head, as a list for libcurl. NULL: no memory. */
+/* Returns the request's header lines as a list for libcurl, or NULL if there is no memory. */
 static void *https_headers(const struct http_request *request) {
     void *list = curl.append(NULL, "Content-Type: application/json");
     char line[2048];

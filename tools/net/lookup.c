@@ -27,8 +27,8 @@ static struct lookup *lookup_make(const char *host, uint16_t port) {
     return lookup;
 }
 
-/* Waits until the look-up is done or the time is over. Returns its result as getaddrinfo does; EAI_INPROGRESS: the time
- * is over. */
+/* Waits until the look-up is done or the time is over. Returns what getaddrinfo would return, or EAI_INPROGRESS if the
+ * time is over. */
 static int lookup_wait(struct lookup *lookup, uint64_t end_ns) {
     const struct gaicb *list[] = {&lookup->request};
     int error;
@@ -46,7 +46,8 @@ static const char *lookup_reason(int error) {
                                                             : gai_strerror(error);
 }
 
-/* Returns what getaddrinfo returns; EAI_NONAME: the host is a name, or there is no such address. */
+/* Reads the host as a numeric address. Returns what getaddrinfo returns. EAI_NONAME means that the host is no such
+ * address. */
 static int lookup_number(struct lookup *lookup) {
     struct addrinfo hints = lookup->hints;
     hints.ai_flags |= AI_NUMERICHOST;

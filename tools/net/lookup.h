@@ -7,7 +7,8 @@
 #include <netdb.h>
 #include <stdint.h>
 
-/* The addresses of the host; freeaddrinfo frees them. NULL: there are none, and *why says why. */
+/* Returns the addresses of the host, to be freed by freeaddrinfo. If there are none, returns NULL, and *why is the
+ * reason. */
 struct addrinfo *lookup_host(const char *host, uint16_t port, uint64_t end_ns, const char **why);
 
 #endif

@@ -19,7 +19,7 @@ static bool url_copy(char *to, size_t size, const char *from, size_t length) {
     return true;
 }
 
-/* Takes the port out of ":PORT"; an empty text means the usual port. False: another form. */
+/* Takes the port out of ":PORT". An empty text means the usual port. Returns false if the text has another form. */
 static bool url_take_port(struct url *url, const char *text, size_t length) {
     url->port = url->secure ? HTTPS : HTTP;
     if (!length) return true;
@@ -30,7 +30,7 @@ static bool url_take_port(struct url *url, const char *text, size_t length) {
     return digits[0] >= '0' && digits[0] <= '9' && !*end && port > 0 && port <= PORT_MOST;
 }
 
-/* Takes the host and the port out of HOST[:PORT] or [ADDRESS][:PORT]. False: another form. */
+/* Takes the host and the port out of HOST[:PORT] or [ADDRESS][:PORT]. Returns false if the text has another form. */
 static bool url_take_host(struct url *url, const char *text, size_t length) {
     bool bracket = *text == '[';
     const char *end = memchr(text, bracket ? ']' : ':', length);

@@ -12,7 +12,8 @@ struct url {
     char path[1024]; /* without a slash at its end; "": none */
 };
 
-/* Parses http://HOST[:PORT][/PATH] or https://… False: another form, or there is a user, a query or a fragment. */
+/* Parses http://HOST[:PORT][/PATH] or https://… Returns false if the text has another form, or names a user, a query or
+ * a fragment. */
 bool url_parse(struct url *url, const char *text);
 
 #endif

@@ -1,6 +1,6 @@
 /* body.h — a profile as a request to a server of profiles, in the JSON form of protocol buffers.
- * In: a profile, labels. Out: a text. Pyroscope: push.v1.PushRequest of api/push/v1/push.proto. Parca: WriteRawRequest
- * of proto/parca/profilestore/v1alpha1/profilestore.proto. */
+ * In: a profile, labels. Out: a text. It is a push.v1.PushRequest (api/push/v1/push.proto) for Pyroscope, and a
+ * WriteRawRequest (proto/parca/profilestore/v1alpha1/profilestore.proto) for Parca. */
 #ifndef MEMSTOW_BODY_H
 #define MEMSTOW_BODY_H
 

@@ -8,7 +8,7 @@
 #include "tools/image/image.h"
 
 struct churn_entry {
-    uint64_t key, bytes, blocks; /* key: churn_key(), 0: a free slot; bytes, blocks: all that was ever allocated */
+    uint64_t key, bytes, blocks; /* key: from churn_key, 0 if free; bytes, blocks: all that was ever allocated */
     uint64_t grown_bytes, grown_blocks;
 };
 struct churn_table {

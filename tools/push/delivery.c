@@ -62,7 +62,7 @@ static void delivery_ask(const struct delivery *delivery, const struct body *bod
 /* Whether the same request may succeed later. */
 static bool delivery_may_help(int status) { return !status || status == 408 || status == 429 || status >= 500; }
 
-/* "status 404: not found", or the reason why there is no answer. */
+/* Writes what the server answered, for example "status 404: not found", or the reason why there is no answer. */
 static void delivery_why(const struct http_answer *answer, char *why, size_t size) {
     const char *text = answer->body ? answer->body : "";
     size_t line = strcspn(text, "\r\n");

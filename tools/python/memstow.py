@@ -264,9 +264,9 @@ class Owner:
             _check(_library.owner_idle(self.id, int(bool(idle))), "idle")
 
     def set_discard(self, discard: bool) -> None:
-        """Declares whether the content of the owner's device memory is lost when it leaves the device: for caches that
-        can be computed again, never for weights. After a restore the content is undefined. Host memory keeps its
-        content."""
+        """With True, declares that the content of the owner's device memory is dropped when the memory leaves the
+        device. This is for caches that can be computed again, never for weights. After a restore the content is
+        undefined. Host memory keeps its content."""
         if _ready():
             _check(_library.owner_discard(self.id, int(bool(discard))), "discard")
 
@@ -307,9 +307,9 @@ def _choice(table: Mapping[Any, int], word: Any, what: str) -> int:
 
 def owner(name: str, kind: str = "model", origin: str = "", keys: tuple[int, int] = (0, 0),
           policy: Optional[str] = None, priority: int = 0) -> Owner:
-    """The owner of this kind (model, node or custom) with these two keys; for (0, 0) always a new one. The program
-    chooses the keys, for example ids of its objects. Among owners that are not retired, equal keys mean the same
-    owner."""
+    """The owner of this kind (model, node or custom) with these two keys. If the keys are (0, 0), it is always a new
+    owner. The program chooses the keys, for example ids of its objects. Among owners that are not retired, equal keys
+    mean the same owner."""
     number = _choice(KINDS, kind, "kind")
     _choice(POLICIES, policy, "policy")
     if not _ready():
@@ -340,8 +340,8 @@ def figures(owner: OwnerLike) -> Figures:
 
 @dataclasses.dataclass(frozen=True)
 class Share:
-    """The live memory of one model or custom owner in one node and one run. model, node, run: ids of owners; 0:
-    none."""
+    """The live memory of one model or custom owner in one node and one run. `model`, `node` and `run` are ids of
+    owners, or 0 if there is none."""
     model: int
     node: int
     run: int
@@ -425,8 +425,8 @@ def _scopes_now(owner: Optional[OwnerLike] = None) -> _Scopes:
 
 
 class _Swapped:
-    """A block in which the thread has the scopes in `scopes`, and no others. Scopes that are open at the end of the
-    block are open again when it is entered the next time."""
+    """A context manager: in its block the thread has the scopes in `scopes`, and no others. Scopes that are open at the
+    end of the block are open again when the same object is entered the next time."""
     __slots__ = ("scopes", "outside")
 
     def __init__(self, scopes: _Scopes) -> None:
@@ -530,7 +530,8 @@ def _asked_for_moves() -> bool:
 
 
 def _asked_for_pools() -> bool:
-    """Whether the environment asks for pools: by MEMSTOW_CUDA_POOLS=1, or by moves of device memory."""
+    """Whether the environment asks for pools: with MEMSTOW_CUDA_POOLS=1, or with MEMSTOW_CUDA_MOVES if
+    MEMSTOW_CUDA_POOLS is empty or not set."""
     asked = os.environ.get("MEMSTOW_CUDA_POOLS")
     return asked == "1" if asked else _asked_for_moves()
 
@@ -631,9 +632,9 @@ def drop_pools(owner: Optional[OwnerLike] = None) -> None:
 
 @contextlib.contextmanager
 def outside_pools() -> Iterator[None]:
-    """`with outside_pools(): torch.cuda.empty_cache()` inside a scope: allocations of this thread in the block are in
-    no model's pool. PyTorch can then give back cached memory, which it does not do while any thread is in a pool.
-    Scopes stay as they are."""
+    """Use it inside a scope, as in `with outside_pools(): torch.cuda.empty_cache()`. In the block, this thread is in no
+    model's pool. PyTorch can give back cached memory there, which it does not do while any thread is in a pool. Scopes
+    stay as they are."""
     pools = _pools
     if pools is None:
         yield
@@ -669,7 +670,7 @@ def _buffer_range(thing: Any) -> tuple[int, int]:
 
 def _tensor_ranges(tensor: Any) -> Iterator[tuple[int, int]]:
     """The memory of a tensor on the CPU or on a CUDA device. If the tensor consists of other tensors, as a quantised
-    tensor does: the memory of these."""
+    tensor does, the memory of these tensors."""
     if hasattr(tensor, "__tensor_flatten__"):
         try:
             for name in tensor.__tensor_flatten__()[0]:
@@ -1003,8 +1004,8 @@ def held(owner: OwnerLike, *things: Any, seconds: float = 1.0) -> list[str]:
 
 
 def decisions(start: int = 0) -> tuple[list[dict[str, Any]], int]:
-    """The lines of the trace from number `start` on (0: from the first that is kept), and the number for the next
-    call."""
+    """The lines of the trace from number `start` on, and the `start` for the next call. With `start` 0, the first line
+    is the oldest line that is kept."""
     if not _ready():
         return [], start
     lines: list[dict[str, Any]] = []
@@ -1020,9 +1021,9 @@ def decisions(start: int = 0) -> tuple[list[dict[str, Any]], int]:
 
 @dataclasses.dataclass(frozen=True)
 class Request:
-    """A request from outside. kind: trigger, stow, restore or release, or a request of memstow leaks: collect or
-    holders. Owner 0 means all owners. reason and needed belong to a trigger: pass them to decide(). memstow itself asks
-    for a trigger when memory is short, or when an owner was not used for long."""
+    """A request from outside. `kind` is trigger, stow, restore or release. In a request of memstow leaks it is collect
+    or holders. Owner 0 means all owners. `reason` and `needed` belong to a trigger: pass them to decide(). memstow
+    itself asks for a trigger when memory is short, or when an owner was not used for long."""
     kind: str
     ticket: int
     owner: int
@@ -1032,9 +1033,9 @@ class Request:
 
 
 def next_request(seconds: float = 1.0) -> Optional[Request]:
-    """Waits for the next request from outside, at most `seconds` and at most 49 days; 0 or less: does not wait. None:
-    no request came. After the first call the program must answer all requests, except for those of memstow leaks (see
-    on_look)."""
+    """Waits for the next request from outside, but not longer than `seconds` or 49 days. Does not wait if `seconds` is
+    0 or less. Returns None if no request came. After the first call the program must answer all requests, except for
+    those of memstow leaks (see on_look)."""
     milliseconds = int(min(max(seconds * 1000, 0), 2**32 - 1))
     return _request(_library.request_next, milliseconds) if _ready() else None
 
@@ -1086,8 +1087,8 @@ def _holders_of(stacks: list[str], before: int, seconds: float, more_later: bool
 
 def on_look(handler: Optional[Callable[[Request], Any]]) -> None:
     """Gives the requests of memstow leaks (kinds collect and holders) to the handler, which is called on a thread of
-    memstow's. The handler makes sure that look() is called at a suitable moment. None: the requests are served
-    between two runs."""
+    memstow's. The handler makes sure that look() is called at a suitable moment. If the handler is None, the requests
+    are served between two runs."""
     looks = _begin_looks() if _ready() else None
     if looks is not None:
         looks.handler = handler
@@ -1111,7 +1112,7 @@ _cleanup_lock = threading.Lock()
 
 
 def on_full_cleanup(handler: Optional[Callable[[str], Any]]) -> None:
-    """Sets the handler of full_cleanup(): in ComfyUI, the node pack."""
+    """Sets the function that full_cleanup() calls. In ComfyUI the node pack sets it."""
     global _cleanup
     with _cleanup_lock:
         _cleanup = handler
@@ -1144,7 +1145,8 @@ else:
 # ---- python -m memstow
 
 def _command() -> Optional[str]:
-    """The path of the command memstow: of this installation, or the first in PATH. None: there is none."""
+    """The path of this installation's command memstow. If there is none, the path of the first memstow in PATH, or
+    None."""
     import importlib.metadata
     import shutil
     try:

@@ -20,10 +20,11 @@ from typing import Any, NamedTuple, Optional
 
 import memstow_referrers as referrers
 
-# limits. SAMPLES: for how many blocks of a group (class Group), from different runs, holders are searched. SAME: how
-# many objects are noted for one block
+# limits. SAMPLES: the most blocks of a group (class Group), from different runs, whose holders are searched. SAME: the
+# most objects that are noted for one block
 SAMPLES, SAME = 3, 4
-# LARGE: bytes of a text; MANY: items of a tuple. Smaller objects lie in an arena, and have no block of their own
+# A text of more than LARGE bytes, or a tuple of more than MANY items, has a block of its own. Smaller objects share an
+# arena.
 LARGE, MANY = 500, 60
 # limits for blocks of extension types. WORDS: how many words of a block are read. DEEP: how many blocks are read in
 # all. EACH: how many objects of one type are followed. LEVELS: how many steps are made from block to block
@@ -44,7 +45,7 @@ class Block(NamedTuple):
 
 
 LAYOUT = struct.Struct("<QQIIII")
-# in words of 32 bits: the size of the structure, and the position of the stack in it
+# the size of a block's structure, and the offset of its field `stack`, both in words of 32 bits
 WORDS_OF_BLOCK, STACK = LAYOUT.size // 4, 7
 
 
@@ -137,8 +138,8 @@ _nothing = _Nothing()
 
 
 def array_addresses(array: Any) -> Iterator[int]:
-    """The address of a numpy array's memory. If the array is a view of another array or of bytes: the address of that
-    object's memory."""
+    """The address of a numpy array's memory. If the array is a view of another array or of bytes, this is the address
+    of that object's memory."""
     owner, kind = array, sys.modules["numpy"].ndarray
     while referrers.is_a(owner, kind):
         if owner.base is None:
@@ -238,8 +239,8 @@ class Reach:
         return words
 
     def look(self) -> None:
-        """Searches all objects. The garbage collector lists the objects that it knows. All others are found because
-        these objects refer to them."""
+        """Searches all objects. The garbage collector lists the objects that it tracks. All other objects are found by
+        following references from the listed objects."""
         objects = gc.get_objects()
         self._note(objects, COLLECTED)
         self.nested = referrers.untracked(objects, self._note_others)
@@ -323,8 +324,8 @@ class Reach:
 
     @staticmethod
     def _inside(memory: int, block: Block, seen: set[int]) -> list[int]:
-        """The addresses in a block. Another thread may free the block in the meantime. So the kernel reads the block:
-        if the memory is gone, it returns an error, where a read by this process would crash."""
+        """The addresses in a block. Another thread may free the block in the meantime, and a direct read would then
+        crash. So the kernel reads the block: if the memory is gone, the kernel returns an error."""
         if block.start in seen or len(seen) > DEEP:
             return []
         seen.add(block.start)
@@ -344,7 +345,7 @@ class Wanted(NamedTuple):
 
 def parse(words: Iterable[str]) -> list[Wanted]:
     """Parses words of the form PATH=STACK,STACK…, in hexadecimal digits. Words with the same path are about one call
-    stack. Raises ValueError."""
+    stack. Raises ValueError if a word has another form."""
     found: dict[str, list[int]] = {}
     for word in words:
         path, _, stacks = word.partition("=")
@@ -354,7 +355,7 @@ def parse(words: Iterable[str]) -> list[Wanted]:
 
 
 def spread(blocks: list[tuple[Block, list[Any]]], most: int) -> list[tuple[Block, list[Any]]]:
-    """At most `most` of the blocks, from runs as far apart as possible."""
+    """At most `most` of the blocks. They are taken at even distances from all blocks in the order of their runs."""
     ordered = sorted(blocks, key=lambda found: found[0].run)
     if len(ordered) <= most:
         return ordered
@@ -379,8 +380,8 @@ class Group:
         self.blocks = [(block, []) for block, _things in self.blocks]
 
     def is_answered(self, more_later: bool) -> bool:
-        """Whether the holders that were found count as the answer, although the search was not finished. more_later: a
-        later call gets more time."""
+        """Whether the holders that were found count as the answer, although the search was not finished.
+        `more_later` says that a later call gets more time."""
         found = [holder for holders in self.holders for holder in holders]
         return referrers.is_final(found) if more_later else bool(found)
 
@@ -416,9 +417,9 @@ def holders_of(wanted: list[Wanted], before: int, ask: Callable[..., int], label
     - a line for each group of blocks that stay, from runs up to `before` (0: all runs)
     - a line without holders for each path that has no such block
 
-    `more_later`: a later call gets more time. In that case a group whose search was cut short gets no line, unless a
-    longer search cannot find a better holder: memstow leaks does not ask again about a group that has a line. `label`
-    maps the id of an owner to a key that is the same in each run."""
+    `more_later` says that a later call gets more time. In that case a group whose search was cut short gets a line only
+    if a longer search cannot find a better holder, because memstow leaks does not ask again about a group that has a
+    line. `label` maps the id of an owner to a key that is the same in each run."""
     begun = time.thread_time()
     paths = {stack: one.path for one in wanted for stack in one.stacks}
     reach = Reach(ask, set(paths), before, referrers.Deadline(seconds * SHARE))

@@ -238,7 +238,7 @@ def check(options: argparse.Namespace) -> None:
         server.stop()
 
 
-# The Failure of a signal is kept here: if the signal arrives while a finalizer runs, Python drops the exception.
+# The Failure of a signal is kept here, because Python drops the exception if the signal arrives while a finalizer runs.
 told_to_end: list[Failure] = []
 
 

@@ -6,7 +6,7 @@ begins CUDA. Never destroys a pool, because PyTorch ends the process if another 
 catches the exceptions of this module, and then gives up pools.
 
 While any thread is in a pool, PyTorch does not give back cached memory to make room (its issues 159674 and 175015), so
-a request may fail that would succeed without pools. That is why pools are only made on request (docs/cuda.md)."""
+a request that would succeed without pools may fail. That is why pools are made only on request (docs/cuda.md)."""
 from __future__ import annotations
 
 import ctypes
@@ -103,8 +103,8 @@ class Pools:
         return os.getpid() != self.process
 
     def follow(self, owner: int) -> None:
-        """Puts this thread into a pool of `owner`, whose scope is now the thread's innermost model scope; 0: into no
-        pool."""
+        """Puts this thread into a pool of `owner`, whose scope is now the thread's innermost model scope. If `owner` is
+        0, takes the thread out of its pool."""
         if self._is_forked():
             return
         if self.is_over or self.thread.outside:

@@ -31,8 +31,8 @@ SECONDS, DEPTH, MOST, PATHS, WIDE, AT_ONCE = 1.0, 12, 8, 64, 2000, 50
 # LONGEST: characters of one holder. KEY: characters of a key in a holder. NAME: characters of a pack or of a place
 LINE, PLACES, LONGEST, KEY, NAME = 2400, 600, 300, 60, 100
 
-# ranks of code, by its owner. In this file, the owner of code is the node pack, program or library that the code
-# belongs to. The code of the lowest rank is the most likely to be at fault.
+# Ranks of code. Each rank stands for a kind of owner. In this file, the owner of code is the node pack, program or
+# library that the code belongs to. The code of the lowest rank is the most likely to be at fault.
 PACK, APPLICATION, LIBRARY, STANDARD, OURS = range(5)
 
 
@@ -107,7 +107,8 @@ def of_code(code: types.CodeType, module: str) -> tuple[int, str]:
 
 
 def tidy(module: Any) -> str:
-    """The name of a module for people. ComfyUI names the modules of node packs by their path."""
+    """The name of a module as people know it. ComfyUI names the module of a node pack by its path. Only the last part
+    of such a path stays."""
     return str(module).replace("_x_", ".").rsplit("/", 1)[-1]
 
 
@@ -276,8 +277,8 @@ def _of_coroutine(thing: Any) -> str:
 
 
 def _step(holder: Any, thing: Any, then: Any) -> str:
-    """The words for the step from a holder to a thing. `then`: the object that comes after the thing on the path to the
-    target; None: the thing is the target."""
+    """The words for the step from a holder to a thing. `then` is the object that comes after the thing on the path to
+    the target, or None if the thing is the target."""
     kind = type(holder)
     if is_a(holder, dict):
         return _key(holder, thing)
@@ -343,7 +344,8 @@ def _module_type() -> Any:
 
 
 def _part(holder: Any, thing: Any) -> Optional[str]:
-    """The name of a part in a torch module; None: it is not a part."""
+    """The name of `thing` in the torch module `holder`. None if `holder` is no torch module, or `thing` is no part of
+    it."""
     if _module_type() is None or not is_a(holder, _module_type()):
         return None
     return next((str(key) for name in PARTS for key,
@@ -397,8 +399,8 @@ class Path:
 
     def _parties(self) -> Iterator[tuple[int, int, int, str]]:
         """(rank, likelihood, distance, name) for each owner of code on the path. The likelihood orders owners of the
-        same rank: first code that directly holds the object, then code at the beginning of the path, then the classes
-        of objects on the path."""
+        same rank. A smaller number means that the owner is more likely to be at fault: code that directly holds the
+        object comes before code at the beginning of the path, and the classes of objects on the path come last."""
         for distance, thing in enumerate(self.things[-2::-1]):
             for likelihood, (rank, name) in _parties_of(thing):
                 yield rank, likelihood, distance, name
@@ -470,8 +472,8 @@ def _parties_of(thing: Any) -> Iterator[tuple[int, tuple[int, str]]]:
 
 
 class Holder(NamedTuple):
-    """A place that keeps an object. `words`: the path as text; `pack`: the owner of the code; `place`: the place
-    without keys."""
+    """A place that keeps an object. `words` is the path to the object as text. `pack` is the owner of the code at
+    fault, and `place` is the place of that code (see Path.root)."""
     words: str
     pack: str
     place: str
@@ -495,7 +497,8 @@ class Search:
         self.models = Models()
         self.things = list(targets)
         self.numbers = {id(thing): number for number, thing in enumerate(self.things)}
-        # for each thing: target → the next thing on the path to that target; -1: the thing is the target itself
+        # for each thing a dictionary: target → the next thing on the path to that target, or -1 if the thing is the
+        # target itself
         self.ahead = [{self.numbers[id(thing)]: -1} for thing in self.things]
         self.paths: dict[int, list[Path]] = {number: [] for number in self.numbers.values()}
         self.ours = {*ignored, id(targets), id(self.things), id(self.numbers), id(self.places), id(self.models.modules),
@@ -598,15 +601,15 @@ class Search:
             following[number] = None
 
     def _is_running(self, frame: types.FrameType) -> bool:
-        """Whether to leave out this frame: it is memstow's own, or `places` has its variables already. (The collector
-        knows the frames of running functions only before Python 3.11.)"""
+        """Whether to leave out this frame, because it is memstow's own, or because `places` has its variables already.
+        (The collector knows the frames of running functions only before Python 3.11.)"""
         return is_ours(frame) or sys.version_info < (3, 11) and any(
             place.frame is frame for places in self.places.values() for place in places)
 
     def _nested_around(self, some: list[Any]) -> list[Any]:
-        """The dictionaries, tuples and arrays that refer to these objects and that the collector does not know. The
-        content of such dictionaries and tuples is unknown to the collector, too: bytes, arrays, numbers. Arrays around
-        objects that the collector knows are found only if `nested` is known already."""
+        """The dictionaries, tuples and arrays that refer to these objects and that the collector does not track. Such
+        dictionaries and tuples contain only objects that the collector does not track either, such as bytes, arrays and
+        numbers. Arrays that refer to tracked objects are found only if `nested` is known already."""
         wanted = {id(thing) for thing in some if not gc.is_tracked(thing)}
         if self.nested is None and wanted:
             self.nested = untracked()
@@ -629,7 +632,8 @@ class Search:
         return [path for path in found[:MOST] if path.rank == found[0].rank]
 
 
-# CONTEXT_NODES: names of the types of objects inside a contextvars.Context. ELEMENTS: larger arrays are not looked at
+# CONTEXT_NODES: names of the types of objects inside a contextvars.Context. ELEMENTS: the most elements of an array
+# that is looked at
 CONTEXT_NODES, ELEMENTS = ("hamt_bitmap_node", "hamt_collision_node"), 1_000_000
 
 
@@ -655,9 +659,9 @@ def referents(objects: list[Any]) -> Iterator[list[Any]]:
 
 
 def untracked(objects: Optional[list[Any]] = None, meet: Callable[[list[Any]], Any] = len) -> list[Any]:
-    """Dictionaries, tuples and arrays (with Python objects) that the collector does not know. They are found by
-    references from `objects` (None: from all objects that the collector knows). `meet` is called with all objects that
-    other objects refer to, some at a time."""
+    """The dictionaries, tuples and arrays of Python objects that the garbage collector does not track. They are found
+    by following references from `objects`, or from all tracked objects if `objects` is None. All objects that are
+    reached by a reference are given to `meet`, some at a time."""
     objects = gc.get_objects() if objects is None else objects
     kinds = {tuple, dict, _array_type()}
     found: dict[int, Any] = {}
@@ -675,7 +679,8 @@ def untracked(objects: Optional[list[Any]] = None, meet: Callable[[list[Any]], A
 
 
 def best_rank() -> int:
-    """The rank of the holders that a search wants most: node packs in ComfyUI, elsewhere the program."""
+    """The rank of the holders that a search wants most: in ComfyUI the rank of node packs, elsewhere that of the
+    program."""
     return PACK if any("/custom_nodes/" in str(dictionary(module).get("__file__")) for _name,
                        module in modules()) else APPLICATION
 
@@ -702,22 +707,23 @@ def find(targets: list[Any], ignored: Iterable[int] = (), deadline: Optional[Dea
 
 
 def is_final(found: list[Holder]) -> bool:
-    """Whether a longer search cannot find a better holder, because one was found with a whole path and the best rank. A
-    path is not whole if it begins at an object without a name: the search ended before it reached a name."""
+    """Whether a longer search cannot find a better holder, because a holder with a whole path and the best rank was
+    found. If a search ends before it reaches a name, its path begins at an object without a name, and is not whole."""
     best = best_rank()
     return any(holder.is_whole and holder.rank <= best for holder in found)
 
 
 class Known:
-    """The holders that searches have found for one thing. is_final: a search came to its end, or found what a longer
-    search cannot improve."""
+    """The holders that searches have found for one thing. `is_final` is true if a search came to its end, or if it
+    found a holder that a longer search cannot improve on."""
 
     def __init__(self) -> None:
         self.holders: list[Holder] = []
         self.is_final = False
 
     def take(self, found: list[Holder], is_cut: bool) -> bool:
-        """Takes the result of a search. False: what was known is better, because this search was cut short."""
+        """Takes the result of a search, unless the known result is better because this search was cut short. Returns
+        whether the result was taken."""
         final = not is_cut or is_final(found)
         if self.holders and self.is_final and not final:
             return False
@@ -734,8 +740,8 @@ def together(found: list[list[Holder]]) -> list[Holder]:
 
 
 def held(found: list[Holder]) -> dict[str, Any]:
-    """The members of a HELD line of the trace; the most useful holder comes first. other_places: other places that are
-    as likely to be at fault."""
+    """The members of a HELD line of the trace. The most useful holder comes first. `other_places` has the places of
+    other holders that are as likely to be at fault as the first holder."""
     if not found:
         return {"holders": []}
     first, *others = dict.fromkeys((holder.pack[:NAME], holder.place[:NAME]) for number, holder in enumerate(found)

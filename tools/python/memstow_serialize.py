@@ -9,8 +9,8 @@ JSON, and the raw bytes of each tensor, array and buffer, which are not copied i
 the way back, tensors use the given bytes if these are writable, and tensors of a device are made on the host. Never
 uses base64. Never serializes a model; is_reference() gives the reason. If the caller of deserialize() does not trust
 the bytes, it must give pickles=False, because a pickle runs code. The store reads only files that this user wrote. Only
-the standard library is needed. torch and numpy are used if the program has imported them or the bytes need them,
-cloudpickle if pickle cannot handle a value."""
+the standard library is needed. torch and numpy are used if the program has imported them or the bytes need them, and
+cloudpickle is used if pickle cannot handle a value."""
 from __future__ import annotations
 
 import ctypes
@@ -47,7 +47,7 @@ class SerializeError(ValueError):
 
 
 class _Reference(SerializeError):
-    """The value must be passed by reference, for this reason."""
+    """The value must be passed by reference. The text of the exception says why."""
 
 
 class _Tangled(Exception):
@@ -58,7 +58,8 @@ class _Tangled(Exception):
 @dataclasses.dataclass
 class Serialized:
     """type: TORCH_TENSOR, NUMPY_ARRAY, STRING, BYTES, JSON, NESTED, CUSTOM (with a pickle) or CUSTOM_CLOUDPICKLE.
-    segments[0] is the table. The others are raw bytes: where possible the value's own memory, which they keep alive."""
+    segments[0] is a JSON table, which tells how the value is made of the other segments. These are raw bytes. Where
+    possible they are the value's own memory, and keep this memory alive."""
     type: str
     segments: list[Any]
 
@@ -169,8 +170,8 @@ class _Writer:
         return {"P": [_name(value), self.add(text), *(self.add(buffer.raw()) for buffer in buffers)]}
 
     def within(self, value: Any) -> Optional[dict[str, Any]]:
-        """The table of a tensor that is stored beside the pickle. None: the value is not such a tensor, and pickle
-        writes it."""
+        """The table of a tensor that is stored beside the pickle. None if the value is not such a tensor; in that case
+        pickle writes the value."""
         torch = _module("torch")
         if not torch or type(value) is not torch.Tensor or value.requires_grad or not _is_plain(value) or vars(value):
             return None

@@ -84,11 +84,12 @@ class Result:
     killed: int
     threads: tuple[str, ...] # threads that go on, and that Python or C would wait for
     seconds: float
-    # "name (pid 12)": all processes that descend from this program, registered or not. Processes that are to live on,
-    # and helpers of Python's multiprocessing, are left out
+    # The processes that still descend from this program, registered or not, each as a text such as "name (pid 12)".
+    # Processes that are to live on, and helpers of Python's multiprocessing, are left out.
     processes: tuple[str, ...] = ()
     other_threads: int = 0 # daemon threads and those of libraries, which end with the process
-    # (descriptor, its file or socket), without standard input, output and error, and /dev/null
+    # (descriptor, its file or socket) of each open descriptor. Standard input, output and error, and descriptors of
+    # /dev/null, are left out.
     handles: tuple[tuple[int, str], ...] = ()
     memory: tuple[tuple[str, int], ...] = () # (stage, resident bytes at its beginning); at last ("end", …)
 
@@ -124,7 +125,7 @@ def handler(function: Callable[[], Any], name: Optional[str] = None, *, stage: s
             seconds: float = SECONDS, parallel: bool = False) -> Callable[[], Any]:
     """Registers a function for a stage of a shutdown. The function is called on a thread of its own. `after`: names of
     handlers that must end first; names of another stage have no effect. `parallel`: other parallel handlers may run at
-    the same time. Handlers of the stage `drain` always run in parallel. All of them together have ten seconds, or the
+    the same time. Handlers of the stage `drain` always run in parallel. All drains together have ten seconds, or the
     largest `seconds` of a drain, whichever is longer. A handler fails when it raises. Returns the function, so that
     this can be used as a decorator."""
     if stage not in STAGES:
@@ -341,9 +342,10 @@ def start(argv: Any, name: str = "", keep: bool = False, **options: Any) -> subp
 
 
 def _environment(asked: Optional[Mapping[str, str]], number: int) -> dict[str, str]:
-    """The environment of a new process. It is `asked`, or else a copy of this program's, without MEMSTOW_SERVER_MODE.
-    That variable was meant for this program alone: with it, a server that lives on would later leave its own children
-    running. In both cases a mark is added, by which `memstow reap` recognises descendants of the process."""
+    """The environment of a new process. It is `asked` if that is given. Otherwise it is a copy of this program's
+    environment without MEMSTOW_SERVER_MODE. That variable was meant for this program alone: with it, a server that
+    lives on would later leave its own children running. In both cases a mark is added, by which `memstow reap`
+    recognises descendants of the process."""
     environment = dict(os.environ if asked is None else asked)
     if asked is None:
         environment.pop("MEMSTOW_SERVER_MODE", None)
@@ -454,9 +456,9 @@ def _signal(pid: int, start: str, number: int) -> None:
 
 
 class _Ending:
-    """A process that is to end, with the members of the group that it leads. The kernel does not give the number of a
-    group to another group while the group has members, or while nobody has waited for its leader. So while
-    one of these two is true, all processes with this number are members."""
+    """A process that is to end, with the members of the group that it leads. The kernel gives the number of a group to
+    another group only when the group has no members left and somebody has waited for its leader. Until that time, all
+    processes with this group number are members."""
 
     def __init__(self, pid: int, start: str) -> None:
         self.pid, self.start, self.there = pid, start, {pid: start}
@@ -712,8 +714,9 @@ def _run_stage(name: str) -> list[Handler]:
 
 
 def _run_both(name: str) -> tuple[list[Handler], int]:
-    """Runs a stage: first Python's handlers, then C's; in the stage `drain`, both at the same time. Returns the Python
-    handlers that failed, and the number of failed C handlers."""
+    """Runs the handlers of a stage: first those in Python, then those in C. In the stage `drain`, the handlers in C run
+    at the same time as those in Python. Returns the Python handlers that failed, and the number of failed C
+    handlers."""
     counts: list[int] = []
 
     def in_c() -> None:
@@ -752,7 +755,8 @@ _watched = False # whether faulthandler keeps the limit, with a thread of its ow
 def _begin_limit(reason: str, limit: float, status: int) -> None:
     global _watched
     result = _library.shutdown_begin(_text(reason), int(limit * 1000), status)
-    # -EALREADY: a signal has begun the limit. Any other error: memstow is not there, or does not track this process.
+    # -EALREADY says that a signal has begun the limit before. After any other error, faulthandler keeps the limit,
+    # because memstow is not there, or does not track this process.
     if result not in (0, -errno.EALREADY):
         with contextlib.suppress(Exception): # for programs without sys.stderr
             faulthandler.dump_traceback_later(limit, exit=True)
@@ -769,9 +773,9 @@ def run(reason: str = "", *, limit: float = LIMIT, status: int = 1, keep: Iterab
         server_mode: Optional[bool] = None, goes_on: bool = False) -> Result:
     """Runs the whole sequence. Further calls do nothing, except after a run() with `goes_on`. When the limit is over,
     the process is ended with `status`. With `server_mode`, processes with a name in `keep` live on; if `keep` is empty,
-    all processes with a name do. server_mode=None: the variable MEMSTOW_SERVER_MODE decides. It is a list of names with
-    commas between, or "all" for all names, or "" or "0" for no server mode. `goes_on`: the process continues
-    afterwards, without a limit."""
+    all processes with a name do. If `server_mode` is None, the variable MEMSTOW_SERVER_MODE decides. The variable is a
+    list of names with commas between, or "all" for all names, or "" or "0" for no server mode. With `goes_on`, the
+    process continues afterwards, without a limit."""
     global _running
     with _lock:
         if _running:

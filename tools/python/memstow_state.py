@@ -125,9 +125,9 @@ def _home() -> str:
 
 def open(loop: str, *, use_ram: bool = True, ram_limit: Optional[int] = None, persist_prefix: Optional[str] = None,
          directory: Union[str, os.PathLike[str], None] = None) -> "Store":
-    """Opens a loop's store. With persist_prefix, a name below `directory`, the store continues from the last committed
-    generation, also if the process that committed it was killed. use_ram=False: all values are in files. ram_limit: at
-    most so many bytes of values are in memory; the rest is in files."""
+    """Opens a loop's store. `persist_prefix` is a name below `directory`. With it, the store continues from the last
+    committed generation, even if the process that committed this generation was killed. With use_ram=False, all values
+    are in files. `ram_limit` is the number of bytes of values that may be in memory; further values are in files."""
     if not available():
         raise StateError(errno.ENODEV, "memstow must keep a loop's state: " + memstow.ADVICE)
     if ram_limit is not None and (type(ram_limit) is not int or ram_limit < 0):
@@ -158,7 +158,7 @@ class Store:
         self.loop, self.prefix = loop, prefix
         self._number, self._may_refer = number, prefix is None and in_ram
         self._lock = threading.RLock()
-        # committed values that are held by reference: value, generation, reason
+        # id → (value, generation, reason) of a committed value that is held by reference
         self._held: dict[str, tuple[Any, int, str]] = {}
         # id → what was put in this iteration: (value, reason) for a value that is held by reference, None for bytes
         self._put: dict[str, Optional[tuple[Any, str]]] = {}
@@ -175,7 +175,7 @@ class Store:
 
     @property
     def generation(self) -> int:
-        """The number of the last commit, counted from 1; 0: nothing was committed."""
+        """The number of the last commit, counted from 1, or 0 if nothing was committed."""
         return self._call("generation", what="generation")
 
     def begin(self) -> None:
@@ -280,8 +280,8 @@ class Store:
             room = count
 
     def info(self) -> list[dict[str, Any]]:
-        """The values: id, type, bytes, generation, where ("ram", "file", "stowed" or "reference"), owner and policy;
-        and the reason for values that are held by reference."""
+        """A row for each value: id, type, bytes, generation, where ("ram", "file", "stowed" or "reference"), owner and
+        policy. The row of a value that is held by reference also has the reason, as `why`."""
         with self._lock:
             referred = {id: held for id, held in self._held.items() if id not in self._put}
             referred.update(
@@ -296,7 +296,8 @@ class Store:
         return sorted(rows, key=lambda row: str(row["id"]))
 
     def references(self) -> dict[str, Any]:
-        """The values that are held by reference, by id. Takes no lock, so it never waits for a commit."""
+        """Returns a dictionary from ids to the values that are held by reference. Takes no lock, so it never waits for
+        a commit."""
         held, put = self._held.copy(), self._put.copy()
         return {id: value[0] for id, value in (*held.items(), *put.items()) if value is not None}
 
@@ -312,7 +313,7 @@ class Store:
                               "store").set_policy(policy, priority)
 
     def release(self, id: str) -> None:
-        """Removes the value, also from the disk. KeyError: there is none."""
+        """Removes the value, also from the disk. Raises KeyError if there is no such value."""
         with self._lock:
             held = [self._held.pop(id, None), self._put.pop(id, None)]
             result = _calls().release(self._number, _encoded(id, "an id"))

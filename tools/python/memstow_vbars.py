@@ -39,7 +39,7 @@ class Watch:
         return [vbar for vbar in list(held.values()) if isinstance(vbar, self.kind)] if isinstance(held, dict) else []
 
     def look(self) -> Iterator[tuple[int, int, int, int, int, int]]:
-        """(owner, device, address, size, resident, pinned) for each open VBAR, in bytes."""
+        """(owner, device, address, size, resident, pinned) for each open VBAR. The last three are in bytes."""
         # keyrefs() returns a list: other threads may add VBARs during the iteration
         for reference in self.owners.keyrefs():
             vbar = reference()

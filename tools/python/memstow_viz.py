@@ -16,7 +16,8 @@ VIEWED = {"device", "pool", "managed", "vmm"}
 
 
 def label(name: str, origin: Optional[str]) -> str:
-    """The name of a model for people, with its origin, which tells models of one name apart."""
+    """A model's name as people read it. If the model has an origin, it is added, because several models may have the
+    same name."""
     return f"{name} ({origin})" if origin else name
 
 
@@ -82,7 +83,8 @@ def snapshot(report: Item) -> Item:
             parts.setdefault(item["part_of"], []).append(item)
     wholes = [b for b in cuda["blocks"] if b["part_of"] is None and b["kind"] in VIEWED]
     for whole in wholes:
-        # Physical memory has no address: in the report, its "address" is a number. It becomes an address of its own.
+        # Physical memory (the kind "vmm") has no address. Its "address" in the report is only a number, from which a
+        # distinct address is made here.
         if whole["kind"] == "vmm":
             whole["address"] = (1 << 60) + whole["address"] * (1 << 40)
     segments = [segment(whole, parts.get(whole["address"], []), sites) for whole in wholes]

@@ -67,7 +67,7 @@ memstow = _load_memstow()
 
 
 def parse_size(text: str) -> int:
-    """Parses "24 MB". As in pytest-memray, K, M, G, T are powers of 1024."""
+    """Parses a size such as "24 MB". As in pytest-memray, the units are powers of 1024."""
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgtp]?)i?b\s*", text,
                          re.IGNORECASE) if isinstance(text, str) else None
     if not found:
@@ -162,7 +162,7 @@ class Plugin:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Runs nothing if a selected test has a limit that makes no sense."""
+        """Raises pytest.UsageError if a selected test has a limit that makes no sense, so that no test runs."""
         wrong = []
         for item in items:
             try:
@@ -176,7 +176,8 @@ class Plugin:
     def pytest_runtest_call(self, item: pytest.Item) -> Any:
         try:
             limits = Limits(item)
-        # A fixture has added a marker with a wrong limit. No traceback: it would show this file, not the fixture.
+        # A fixture has added a marker with a wrong limit. A traceback would show this file, not the fixture, so none is
+        # printed.
         except pytest.UsageError as error:
             pytest.fail(str(error), pytrace=False)
         if limits.leaks is not None:

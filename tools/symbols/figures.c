@@ -151,8 +151,8 @@ static uint32_t name_hash(const char *text) {
     return sum;
 }
 
-/* Writes a text to `to`; of a path, only its last name. A long text is cut between characters, and ends with a hash of
- * the whole text. */
+/* Writes a text to `to`. If the text is a path, writes only its last name. A long text is cut between characters, and
+ * ends with a hash of the whole text. */
 static void figures_part(char *to, const char *text) {
     size_t length = strlen(text), from = 0;
     if (*text == '/') {
@@ -176,8 +176,8 @@ static bool name_put(char *to, size_t capacity, const char *text) {
     return true;
 }
 
-/* Appends `lead`, and then `a`, `between` and `b` as one quoted text. False: there is no space, and nothing was
- * appended. */
+/* Appends `lead`, and then one quoted text that consists of `a`, `between` and `b`. Returns false if there is no space;
+ * then nothing is appended. */
 static bool put_pair(char *to, size_t capacity, const char *lead, const char *a, const char *between, const char *b) {
     char text[2 * PART_MOST + 8], first[PART_MOST], second[PART_MOST];
     size_t used = strlen(to);

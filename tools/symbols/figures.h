@@ -1,5 +1,5 @@
-/* figures.h — the memory of a program in several runs (here: from the program's start to its end), in total, by owner
- * and by call site, under names that are valid on another machine, too.
+/* figures.h — the memory of a program in several runs: in total, by owner and by call site. A run goes from the
+ * program's start to its end. The figures have names that are valid on another machine, too.
  * In: the figures of run after run, or a baseline. Out: a table with the lowest and highest figure of all runs for each
  * entry. Names have the form of a baseline:
  *
@@ -50,8 +50,8 @@ struct figures {
 void figures_begin(struct figures *figures);
 void figures_end(struct figures *figures);
 
-/* Adds bytes and blocks to the figure with this name in the present run; a new name begins a new figure. NULL: no
- * memory. */
+/* Adds bytes and blocks to the figure with this name in the present run. A new name begins a new figure. Returns NULL
+ * if there is no memory. */
 struct figure *figures_add(struct figures *figures, enum figure_kind kind, const char *name, uint64_t bytes,
                            uint64_t blocks);
 struct figure *figures_add_cuda(struct figures *figures, enum figure_kind kind, const char *name, uint64_t bytes,
@@ -59,19 +59,19 @@ struct figure *figures_add_cuda(struct figures *figures, enum figure_kind kind, 
 /* Ends the present run. */
 void figures_end_run(struct figures *figures);
 
-/* Removes all runs, so that they can be added again. Whether the figures are of the peak, and whether their names have
- * origins, stays as it was. */
+/* Removes all runs, so that they can be added again. `peak` and `without_origins` stay as they were. */
 void figures_again(struct figures *figures);
 
-/* The figure with this name, of host memory or of CUDA memory. NULL: there is none. */
+/* Returns the figure of host memory (figures_find) or of CUDA memory (figures_find_cuda) with this name, or NULL if
+ * there is none. */
 struct figure *figures_find(const struct figures *figures, enum figure_kind kind, const char *name);
 struct figure *figures_find_cuda(const struct figures *figures, enum figure_kind kind, const char *name);
-/* The figure with the name and kind of `like`, a figure of another table, and on the same side: host or devices. NULL:
- * there is none. */
+/* Finds the figure with the name and kind of `like`, a figure of another table. If `like` is a figure of
+ * devices, so is the returned figure. Otherwise it is a figure of host memory. Returns NULL if there is none. */
 struct figure *figures_find_like(const struct figures *figures, const struct figure *like);
 const char *figure_name(const struct figure *figure);
-/* Sorts the figures: the total, owners, call sites; in each of these groups, host memory first; then by name. The order
- * is the same on every machine. */
+/* Sorts the figures: the total first, then owners, then call sites. In each of these groups, figures of host memory
+ * come first. Otherwise figures are sorted by name. The order is the same on every machine. */
 void figures_sort(struct figures *figures);
 
 /* Compares each figure with the figure of the same name in `before`, an earlier baseline. If its new range lies in the
@@ -98,10 +98,11 @@ void figure_words(const struct figure *figure, char *to, size_t capacity);
 
 /* What a quoted text of a call site's name is. The texts of other names are all PART_FRAME. */
 enum figure_part { PART_FRAME, PART_OWNER, PART_ORIGIN /* of the owner before it */ };
-/* Copies the next quoted text of a name to `to`; false at the end. Begin with *next = name and *part = PART_FRAME. */
+/* Copies the next quoted text of a name to `to`. Returns false if there is no further text. Begin with *next = name and
+ * *part = PART_FRAME. */
 bool figure_part(const char **next, enum figure_part *part, char *to, size_t capacity);
-/* Whether the figure is a call site of a model or custom owner, or has the origin of any owner. The name of a site of a
- * model or custom owner has the owner's origin, unless the origin is empty. */
+/* Whether the figure is a call site whose name depends on an origin: the name has the origin of an owner, or it has a
+ * model or custom owner whose origin is empty. */
 bool figure_has_origin(const struct figure *figure);
 
 #endif

@@ -19,7 +19,8 @@ static uint64_t frameprint_bytes(uint64_t hash, const void *bytes, size_t size) 
     return hash;
 }
 
-/* Adds to the hash what the names of a module's code depend on. Its flags are left out, because they change. */
+/* Adds to the hash the module's fields on which the names of its code depend. The module's flags change, so they are
+ * left out. */
 static uint64_t frameprint_module(uint64_t hash, const struct snap_module *module) {
     hash = frameprint_mix(frameprint_mix(hash, module->bias), module->path);
     return frameprint_bytes(hash, module->build_id, sizeof module->build_id);

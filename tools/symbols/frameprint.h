@@ -1,7 +1,7 @@
 /* frameprint.h — tells whether a later image of a ledger still has the frames of an earlier one.
- * In: images. Out: a hash of an image's frames, Python functions and modules, because the names of frames depend on all
- * these; and whether a later image begins with the same frames, functions and modules. An image of another process with
- * the same pid does not begin with them. */
+ * In: images. Out: a hash of everything on which the names of an image's frames depend: its frames, Python functions
+ * and modules. Out, too: whether a later image begins with the same frames, functions and modules. If another process
+ * has got the pid, its image does not begin with them. */
 #ifndef MEMSTOW_FRAMEPRINT_H
 #define MEMSTOW_FRAMEPRINT_H
 

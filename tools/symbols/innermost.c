@@ -28,7 +28,7 @@ struct stack {
     size_t count;
 };
 
-/* The first Python frame from `from` on; `count` if there is none. */
+/* Returns the index of the first Python frame from index `from` on, or `count` if there is none. */
 static size_t find_python(const struct stack *stack, size_t from) {
     while (from < stack->count && !innermost_is_python(stack->image, stack->frames[from])) from++;
     return from;
@@ -54,13 +54,13 @@ bool innermost_is_allocator(const char *function) {
 }
 
 /* Where the shown part of a stack begins: the frame, and the function in it. A frame into which functions were inlined
- * has several. */
+ * has several functions. */
 struct start {
     size_t frame;
     uint32_t symbol;
 };
 
-/* The first function that does not allocate for others; the innermost function if there is none. */
+/* Finds the innermost function that does not allocate for others. If all of them do, returns the innermost function. */
 static struct start find_caller(const struct stack *stack) {
     for (size_t i = 0; i < stack->count; i++) {
         const struct named_frame *frame = symbols_frame(stack->symbols, stack->frames[i]);

@@ -1,6 +1,6 @@
 /* innermost.h — the few lines of a call stack that show where an allocation comes from.
- * In: a node of an image, at which the stack ends. Out: the innermost frames of the stack outside of the allocator; or,
- * if the stack has Python frames, its innermost Python frames. */
+ * In: a node of an image, at which the stack ends. Out: the innermost Python frames of the stack or, if
+ * it has none, the innermost frames outside of the allocator. */
 #ifndef MEMSTOW_INNERMOST_H
 #define MEMSTOW_INNERMOST_H
 
@@ -33,8 +33,8 @@ bool innermost_shows_all(void);
 /* Finds the lines of the stack that ends at `node`; no lines if the image does not have that node. */
 void innermost_of(struct innermost *innermost, const struct image *image, struct symbols *symbols, uint32_t node);
 
-/* One line for the whole stack: the innermost Python line; without Python, the first function outside the allocator and
- * C++'s library. False for a stack that the image does not have. */
+/* Finds one line that stands for the whole stack: the innermost Python line or, in a stack without Python, the first
+ * function outside of the allocator and of C++'s library. Returns false if the image does not have the stack. */
 bool innermost_caller(struct innermost_line *line, const struct image *image, struct symbols *symbols, uint32_t node);
 
 /* Whether the frame `id` is a Python frame of the import machinery, which Python leaves out of its own tracebacks. */
@@ -49,7 +49,7 @@ bool innermost_is_allocator(const char *function);
 /* "py function  file:line", with three blanks in place of "py " for native frames; at most `width` columns. */
 struct text_line innermost_text(const struct innermost_line *line, int width);
 
-/* "… 12 more, 3 inner frames": how many frames are left out; "" if none are. */
+/* Returns how many frames are left out, such as "… 12 more, 3 inner frames". Returns "" if no frame is left out. */
 struct text_line innermost_left_out(const struct innermost *innermost);
 
 /* Prints all lines, indented, for a list of at most 100 columns. */

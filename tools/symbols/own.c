@@ -40,8 +40,8 @@ static bool is_library(const char *path) {
     return own_begins(path, "<frozen ") || (!third_party && strstr(path, "/lib/python3"));
 }
 
-/* 1: the frame is memstow's code; 0: it is other Python code; -1: it is native or Python's own library, so the next
- * frame further out decides. */
+/* Returns 1 if the frame is memstow's code, and 0 if it is other Python code. Returns -1 if it is native or in Python's
+ * own library. After -1 the next frame further out decides. */
 static int own_verdict(const struct image *image, uint32_t id) {
     const struct snap_frame *frame = stack_frame(image, id);
     const struct snap_code *code = frame ? stack_frame_code(image, frame) : NULL;

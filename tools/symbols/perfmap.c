@@ -1,7 +1,7 @@
 /* perfmap.c — see perfmap.h.
  *
- * A line is "START SIZE NAME", both numbers in hexadecimal. Lines are added when code is made, even while this command
- * reads the file. */
+ * A line of the file is "START SIZE NAME", both numbers in hexadecimal. Lines are added when code is made, even while
+ * this command reads the file. */
 #include "preload/shared/os.h"
 #include "tools/symbols/perfmap.h"
 #include "tools/base/list.h"
@@ -45,8 +45,8 @@ static bool is_from_here(const struct snap_header *header) {
     return memcmp(boot_id, header->boot_id, sizeof boot_id) == 0;
 }
 
-/* Whether the file was written while the process ran: other processes may have had the pid before and after it. For a
- * killed process, the end is not known; then the pid must not be in use again. */
+/* Whether the file was written while the process ran, because other processes may have had the pid before and after it.
+ * The end of a killed process is not known. In this case the answer is yes only if no process has the pid now. */
 static bool is_of_its_time(const struct stat *st, const struct snap_header *header, pid_t pid) {
     uint64_t written = (uint64_t)st->st_mtim.tv_sec * 1000000000 + (uint64_t)st->st_mtim.tv_nsec;
     struct process other;
@@ -82,7 +82,7 @@ static int open_map(const struct snap_header *header, pid_t pid) {
 
 /* ---- parsing the file */
 
-/* Reads the file from its beginning, up to the limit, and appends a NUL. False: no memory. */
+/* Reads the file from its beginning, up to the limit, and appends a NUL. Returns false if there is no memory. */
 static bool read_text(struct perfmap *map, int fd) {
     size_t capacity = 1 << 15;
     ssize_t got;
@@ -113,7 +113,7 @@ static bool add_range(struct perfmap *map, struct range range) {
     return true;
 }
 
-/* Adds the range of a line, unless the line is malformed. False: no memory. */
+/* Adds the range of a line. A malformed line is skipped. Returns false if there is no memory. */
 static bool add_line(struct perfmap *map, const char *line) {
     struct range range;
     uint64_t size;

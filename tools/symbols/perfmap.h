@@ -11,12 +11,12 @@
 
 struct perfmap;
 
-/* Opens the file of the process that has this header. pid: of that process if it runs, or 0. NULL: there is no such
- * file, it is not the process's, or no memory. */
+/* Opens the file of the process that has this header. `pid`: the id of the process if it still runs, otherwise 0.
+ * Returns NULL if there is no such file, if the file belongs to another process, or if there is no memory. */
 struct perfmap *perfmap_open(const struct snap_header *header, pid_t pid);
 void perfmap_close(struct perfmap *map);
-/* The name of the code at the address. NULL: not known. If several pieces of code were at that address one after the
- * other, the name is that of the newest. */
+/* Returns the name of the code at the address, or NULL if it is not known. If several pieces of code were at that
+ * address one after the other, returns the name of the newest. */
 const char *perfmap_name(const struct perfmap *map, uint64_t address);
 
 #endif

@@ -14,7 +14,7 @@ struct margin {
 };
 
 void site_margin_add(struct margin *margin, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Prints one line: the next text of the margin, and `text`, which may be "", beside it. */
+/* Prints one line: the next text of the margin, and `text` beside it. `text` may be "". */
 void site_line(struct margin *margin, const char *text);
 /* Prints the owners on as few lines as possible. NULL: there is no owner of that kind. */
 void site_owners(struct margin *margin, const char *model, const char *node, const char *run);

@@ -21,7 +21,7 @@ struct interned {
     char text[];
 };
 
-/* BAD: the module's file cannot be used. SAID: that was reported. */
+/* MODULE_BAD: the module's file cannot be used. MODULE_SAID: a message about the file was printed. */
 enum { MODULE_BAD = 1, MODULE_SAID = 2 };
 
 /* Texts that no name uses any more, such as names of JIT-compiled code, are not freed. So symbols_follow fails once
@@ -85,7 +85,8 @@ void symbols_end(struct symbols *symbols) {
     free(symbols);
 }
 
-/* Gives an array of `count` items space for `more`, which are zeroed. NULL: no memory; the old array stays. */
+/* Makes space for `more` items behind the `count` + 1 items of an array, and zeroes them. Returns NULL if there is no
+ * memory; then the old array stays valid. */
 static void *array_grow(void *array, size_t size, size_t count, size_t more) {
     uint8_t *grown = reallocarray(array, count + more + 1, size);
     if (grown) memset(grown + (count + 1) * size, 0, more * size);
@@ -163,7 +164,7 @@ const char *symbols_short_path(const char *path) {
     return parent;
 }
 
-/* The entry of a text, which is added if it is new. NULL: no memory. */
+/* Returns the entry of a text. Adds the entry if the text is new. Returns NULL if there is no memory. */
 static struct interned *intern_text(struct symbols *symbols, const char *text) {
     struct interned *string;
     size_t length = strlen(text);
@@ -177,7 +178,8 @@ static struct interned *intern_text(struct symbols *symbols, const char *text) {
     return string;
 }
 
-/* The interned copy of a text: equal texts have the same copy. NULL: the text is "", or no memory. */
+/* Returns the interned copy of a text. Equal texts have the same copy. Returns NULL if the text is "", or if there is
+ * no memory. */
 static const char *symbols_intern(struct symbols *symbols, const char *text) {
     struct interned *string = *text ? intern_text(symbols, text) : NULL;
     return string ? string->text : NULL;

@@ -18,7 +18,7 @@ struct symbol {
  * one. */
 struct named_frame {
     const char *module; /* path; NULL for Python frames and for code outside any file */
-    uint64_t offset;    /* native: address in the module's file; without a module, in the process */
+    uint64_t offset;    /* of a native frame: address in the module's file or, without a module, in the process */
     bool python;
     uint32_t count;
     struct symbol symbols[];
@@ -26,12 +26,12 @@ struct named_frame {
 
 struct symbols;
 
-/* Makes names for an image. `pid`: the process of the image, if it runs, so that files are opened as the process sees
- * them; else 0. NULL: no memory. */
+/* Makes names for an image. `pid`: the image's process if it still runs, otherwise 0. With a pid, files are opened as
+ * that process sees them. Returns NULL if there is no memory. */
 struct symbols *symbols_begin(const struct image *image, pid_t pid);
 void symbols_end(struct symbols *symbols);
-/* For the image of a program that runs on: call it when frames or modules were added to the image. Names that were
- * looked up stay. False: there is no memory; then no frame that was added may be looked up. */
+/* For the image of a program that runs on. Call this when frames or modules were added to the image. Names that were
+ * looked up stay. Returns false if there is no memory; then no frame that was added may be looked up. */
 bool symbols_grow(struct symbols *symbols);
 /* Two functions for a ledger that is read again and again. symbols_rest ends the process that reads ELF files; after it
  * the caller may close the image. symbols_follow goes on with a later image of the same ledger. It keeps the names that
@@ -51,15 +51,17 @@ struct symbol_line {
  * symbols_alike was called with. A line without a function represents only itself. */
 struct symbol_line symbols_alike(struct symbols *symbols, struct symbol_line line);
 
-/* Finds modules whose functions are known, but not the lines, among the frames that were looked up. Writes at most
- * `most` names, and returns the number of all such modules. */
+/* Finds modules among the frames that were looked up: those in which functions are known, but lines are not. Writes at
+ * most `most` names, and returns the number of all such modules. */
 size_t symbols_without_lines(const struct symbols *symbols, const char **names, size_t most);
 
-/* For each frame id: 1 if the name of the frame's module, or of one of its functions or files, contains the text.
- * any_case: capital and small letters are the same. Looks up all frames. NULL: no memory. */
+/* Returns an array by frame id: 1 if the name of the frame's module, or of one of its functions or files, contains the
+ * text, otherwise 0. `any_case`: capital and small letters are the same. Looks up all frames. Returns NULL if there is
+ * no memory. */
 uint8_t *symbols_match(struct symbols *symbols, const char *text, bool any_case);
 
-/* The last name of a path; if it begins with "__", as in torch/__init__.py, the last two names. */
+/* Returns the last name of a path. If this name begins with "__", as in torch/__init__.py, returns the last two
+ * names. */
 const char *symbols_short_path(const char *path);
 /* The text for an unknown function: "libx.so+0x1f0", or "(unknown)" for a Python function. */
 enum { SYMBOL_NAMELESS = 320 };

@@ -77,8 +77,8 @@ static bool has_build_id(int fd, const uint8_t *build_id, size_t length) {
     return same;
 }
 
-/* Writes the folder where debuginfod's client keeps files that it has fetched. Returns the length of the path, or -1:
- * there is no such folder. */
+/* Writes the path of the folder in which debuginfod's client keeps fetched files. Returns the length of the path, or -1
+ * if there is no such folder. */
 static int cache_folder(char *path, size_t size) {
     const char *folder = getenv("DEBUGINFOD_CACHE_PATH"), *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
     if (folder && *folder) return snprintf(path, size, "%s", folder);
@@ -148,7 +148,8 @@ int symfile_lack(size_t size) {
     return error;
 }
 
-/* If this command lacked the means to read the whole file, the state says so, and the file is not blamed. */
+/* Sets the state to SYMFILE_NO_MEANS if this process has too little memory or too few descriptors to read the file, so
+ * that the file is not called damaged. */
 static void look_for_lack(struct symfile *file, const char *path) {
     struct stat st = {0};
     if (file->state == SYMFILE_FINE) return;
@@ -242,8 +243,9 @@ static bool holds_functions(int tag) {
            tag == DW_TAG_class_type || tag == DW_TAG_enumeration_type || tag == DW_TAG_union_type;
 }
 
-/* Gets the first child of an entry of debug information. Returns 0 if there is a child. Otherwise there is none, it
- * cannot be read, or the limit of steps is reached, which ends the walk through circular lists. */
+/* Gets the first child of an entry of debug information. Returns 0 if there is a child. Returns another value if there
+ * is none, if it cannot be read, or if the limit of steps is reached. Because of this limit, a walk through circular
+ * lists ends. */
 static int first_child(struct symfile *file, Dwarf_Die *die, Dwarf_Die *child) {
     return ++file->steps > STEPS_MAX ? 1 : dwarf_child(die, child);
 }
@@ -295,8 +297,8 @@ static bool find_unit(struct symfile *file, Dwarf_Addr address, Dwarf_Die *cu) {
     return span && dwarf_offdie(file->dwarf, span->die, cu);
 }
 
-/* Finds the scopes in a function that have the address, outermost first: the function itself and functions that are
- * inlined in it. Returns their number. */
+/* Finds the scopes in a function in which the address lies, the outermost first: the function itself and functions that
+ * are inlined in it. Returns their number. */
 static size_t find_scopes(struct symfile *file, Dwarf_Die *function, Dwarf_Addr address, Dwarf_Die scopes[SCOPES_MAX]) {
     size_t count = 1;
     Dwarf_Die scope = *function, die;
@@ -388,8 +390,8 @@ static Dwarf_Off symbol_key(const GElf_Sym *symbol, int index) {
     return rank << 32 | (uint32_t)index;
 }
 
-/* Reads the symbol table once. elfutils would search the whole table for each address, and some tables have half a
- * million symbols. */
+/* Reads the symbol table once, because elfutils would search the whole table for each address, and some tables have
+ * half a million symbols. */
 static void read_symbols(struct symfile *file) {
     int count = dwfl_module_getsymtab(file->module);
     struct spans *symbols = &file->symbols;

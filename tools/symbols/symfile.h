@@ -1,7 +1,7 @@
 /* symfile.h — functions and lines of addresses in one ELF file with debug information, by elfutils.
  * In: a path, the build id of the file that the process ran, addresses in the file. Out: names, innermost first. The
- * file may be hostile, and elfutils is not safe against that, so symreader.c calls this in a separate process. It never
- * uses the network. */
+ * file may be hostile, and elfutils is not safe against that, so symreader.c calls this in a separate process. Nothing
+ * is fetched from the network. */
 #ifndef MEMSTOW_SYMFILE_H
 #define MEMSTOW_SYMFILE_H
 
@@ -32,12 +32,12 @@ struct symfile *symfile_open(const char *path, const uint8_t *build_id, size_t b
 enum symfile_state symfile_state(const struct symfile *file);
 /* The errno that explains SYMFILE_NO_MEANS. */
 int symfile_error(const struct symfile *file);
-/* What this process lacks to open a file of this size: an errno, or 0. */
+/* Returns the errno that says what this process lacks to open a file of this size. Returns 0 if it lacks nothing. */
 int symfile_lack(size_t size);
 void symfile_close(struct symfile *file);
 
-/* Finds the names of an address. Returns their number: several for inlined functions, the innermost first; 0: none is
- * known. */
+/* Finds the names of an address, the innermost first. There are several names if functions were inlined. Returns their
+ * number; 0 means that no name is known. */
 size_t symfile_lookup(struct symfile *file, uint64_t address, struct symfile_name names[SYMFILE_NAMES_MAX]);
 
 #endif

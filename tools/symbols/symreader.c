@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 enum {
-    PATIENCE_MS = 60000, /* reading the debug information of the largest libraries takes seconds */
+    PATIENCE_MS = 60000, /* limit for one answer; the debug information of the largest libraries takes seconds */
     STRING_MAX = 8000,
     ENDING_MS = 1000,
 };
@@ -172,8 +172,8 @@ static int symreader_start(struct symreader *reader) {
     return error;
 }
 
-/* Ends the reader process, and returns its wait status. `ends`: the reader has closed its socket, so it is about to
- * end, and gets up to ENDING_MS for that. */
+/* Ends the reader process, and returns its wait status. If `ends` is set, the reader has closed its socket, so it is
+ * about to end: it gets up to ENDING_MS for that. Otherwise it is killed at once. */
 static int end_reader(struct symreader *reader, bool ends) {
     const struct timespec pause = {.tv_nsec = 1000000};
     int status = 0;

@@ -26,8 +26,8 @@ struct symreader_answer {
     int32_t error; /* the errno that explains SYMFILE_NO_MEANS */
 };
 
-/* Asks for an address of the module's file. False: the reader crashed or did not answer in time. If the reader cannot
- * be started, the answer says why: SYMFILE_NO_MEANS. */
+/* Asks for the names of an address in the module's file. Returns false if the reader crashed or did not answer in time.
+ * Returns true, and the state SYMFILE_NO_MEANS, if the reader cannot be started or lacks memory. */
 bool symreader_ask(struct symreader *reader, uint32_t module, uint64_t address, struct symreader_answer *answer);
 void symreader_end(struct symreader *reader);
 

@@ -107,9 +107,9 @@ static bool is_program(const struct image *image, const char *module) {
     return module && strcmp(module, image_fact(image, SNAP_FACT_EXE)) == 0;
 }
 
-/* Adds a frame to the name, or nothing if it and the frame before it are both of libc. If functions were inlined into
- * the frame, the outermost function gives the name, because compilers inline differently. False: the name ends here,
- * after main or for lack of space. */
+/* Adds a frame to the name. Adds nothing if both this frame and the frame before it are in libc. If functions were
+ * inlined into the frame, the outermost function gives the name, because compilers inline differently. Returns false if
+ * the name ends here, because this frame is main or there is no space. */
 static bool name_frame(char *name, size_t capacity, const struct image *image, const struct named_frame *frame,
                        bool *libc) {
     const struct symbol *symbol = &frame->symbols[frame->count - 1];
@@ -122,14 +122,14 @@ static bool name_frame(char *name, size_t capacity, const struct image *image, c
     return frame->python || strcmp(function, "main") != 0;
 }
 
-/* Whether the frame is a hook of memstow's between the program and libc. A hook has a name only if the library was not
- * stripped. */
+/* Whether the frame is a hook of memstow between the program and libc. The module tells it, because a hook has a
+ * function name only if the library was not stripped. */
 static bool is_own(const struct named_frame *frame) {
     return !frame->python && frame->module && strcmp(text_base_name(frame->module), "libmemstow.so") == 0;
 }
 
-/* Adds at most `most` frames to the name, from `from` on. python: only Python frames; otherwise native frames up to the
- * first Python frame. False: the name ends here (name_frame). */
+/* Adds at most `most` frames to the name, beginning with frame `from`. If `python` is set, adds only Python frames.
+ * Otherwise adds native frames up to the first Python frame. Returns false if the name ends here (name_frame). */
 static bool name_frames(char *name, size_t capacity, const struct stack *stack, size_t from, size_t most, bool python) {
     bool libc = false;
     for (size_t i = from, named = 0; i < stack->count && named < most; i++) {
@@ -154,8 +154,8 @@ static void name_stack(char *name, size_t capacity, const struct image *image, s
         name_frames(name, capacity, &stack, python, PYTHON, true);
 }
 
-/* Adds the owner with the name id `id` to the name of a site, as groups_owner_words names it: models and custom owners
- * have their origin. */
+/* Adds an owner to the name of a site. `id`: the id of the name of the owner. Models and custom owners get their origin
+ * (as in groups_owner_words), unless without_origins is set. */
 static int name_owner(char *name, size_t capacity, const struct groups *groups, uint32_t id, bool without_origins) {
     struct groups_owner owner;
     if (!groups_owner_parts(groups, id, &owner)) return 0;

@@ -10,11 +10,12 @@
 
 #include <sys/types.h>
 
-/* Which figures are added: total and owners; call sites, whose names take longer to find; both. */
+/* `what` of the functions below. TALLY_OWNERS: the total and the owners. TALLY_SITES: call sites, whose names take
+ * longer to find. */
 enum { TALLY_OWNERS = 1, TALLY_SITES = 2, TALLY_ALL = 3 };
 
-/* Adds live memory, or the peak if the figures are of the peak. pid: of a running process, or 0. Returns 0, or -1: no
- * memory. */
+/* Adds live memory, or memory at the peak if the figures are of the peak. `pid`: the id of the process if it still
+ * runs, otherwise 0. Returns 0, or -1 if there is no memory. */
 int tally_add(struct figures *figures, struct image *image, pid_t pid, int what);
 /* As tally_add, for a file. Returns 0, or an exit code after an error message. A process that went on as another
  * program (exec) adds nothing. */

@@ -21,8 +21,7 @@ static bool has_name(const struct exempt *exempt, const char *name) {
     return false;
 }
 
-/* Whether a word of the command line has one of the names: the first word, or the first word after it that is not an
- * option. */
+/* Whether the first word of the command line, or the first later word that is not an option, has one of the names. */
 static bool has_command(const struct exempt *exempt, pid_t pid) {
     char path[64], words[4096];
     snprintf(path, sizeof path, "/proc/%d/cmdline", (int)pid);

@@ -13,13 +13,14 @@ struct exempt {
     const char *folder; /* the program's folder at its start; NULL: the current one */
 };
 
-/* Adds the names of "A,B". The string is split in place and must live on. NULL: no names; only registered processes
- * with "keep" are exempt. False: a name is empty, or there are too many. */
+/* Adds the names in `list`, for example "A,B". The string is split in place, and must live as long as `exempt`. If the
+ * list is NULL, no names are added, and only registered processes with "keep" are exempt. Returns false if a name is
+ * empty, or if there are too many names. */
 bool exempt_take(struct exempt *exempt, char *list);
 /* Whether a process is exempt: by its name in /proc, by its program's file, or by the script or module that it runs. */
 bool exempt_has_process(const struct exempt *exempt, pid_t pid, const char *name);
-/* Loads from a list only the processes that are to live on: those to be kept, and those with one of the names. The
- * result is empty if there is no list. Call registry_clear() on it. */
+/* Loads the list of processes (registry.h) at `path`, and keeps only its exempt processes: those with "keep", and those
+ * with one of the names. The result is empty if no list can be read. Call registry_clear() on the result. */
 void exempt_load_registered(const struct exempt *exempt, const char *path, struct registry *registry);
 
 #endif

@@ -59,8 +59,9 @@ void family_end(struct family *family) {
 
 /* --- which processes belong to the family --- */
 
-/* 1: the process belongs to the family. -1: it does not, like children that memstow had before the program started,
- * and their descendants. 0: not known, because its chain of parents is too long. */
+/* Returns 1 if the process belongs to the family, and -1 if it does not. Children that memstow had before the program
+ * started do not belong to it, and neither do their descendants. Returns 0 if the chain of parents is too long to
+ * tell. */
 static signed char is_ours(const struct family *family, const struct proc_table *table, struct proc_entry *entry,
                            int depth) {
     if (entry->mark || depth == CHAIN_MOST) return entry->mark;
@@ -200,8 +201,8 @@ static bool exempt_below(struct family *family) {
     return more;
 }
 
-/* Finds the exempt members: those that a list (registry.h) or a name exempts, and those that belong to exempt ones. The
- * program itself is never exempt. */
+/* Finds the exempt members. A member is exempt if a list (registry.h) or its name exempts it, or if it is kin of an
+ * exempt process. The program itself is never exempt. */
 static void exempt_some(struct family *family) {
     char folder[32];
     const char *first = family->exempt->folder ? family->exempt->folder : ".";

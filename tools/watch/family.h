@@ -14,7 +14,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* One process by pid and start time; the pid alone may be reused. */
+/* One process. `pid` and `start_ticks` together identify it, because the kernel uses a pid again. */
 struct member {
     pid_t pid, session, group;
     pid_t parent; /* its parent; 0: the parent had ended before memstow saw the process */
@@ -28,7 +28,7 @@ struct member {
     uint32_t threads;
     uint64_t rss, peak_rss, processor_ns;             /* rss and peak_rss: bytes */
     uint64_t since_ns, since_rss, since_processor_ns; /* time, rss and processor_ns at family_mark */
-    /* the ledger as it was at family_mark; NULL: not looked at, or there is none */
+    /* a reading of the member's ledger at family_mark; NULL: the ledger was not read, or the member has none */
     struct growth_look *growth;
     uint64_t done_ns; /* when observe_look saw that its main thread had come to its end; 0: it has not */
 };
@@ -40,7 +40,7 @@ struct family {
     size_t count, capacity;
     size_t here;            /* number of live members, without zombies and exempt processes */
     size_t stays;           /* number of live, exempt members */
-    uint64_t rss, peak_rss; /* sum over all members that are here; and the highest sum so far */
+    uint64_t rss, peak_rss; /* rss: the sum over all members that are here. peak_rss: the highest `rss` so far */
     /* threads: the number of threads of all members that are here. most_threads and most_here: the highest `threads`
      * and the highest `here` so far */
     uint32_t threads, most_threads, most_here;
@@ -54,10 +54,11 @@ bool family_adopt(void);
 /* `exempt` may be NULL; otherwise it must live as long as the family. */
 void family_begin(struct family *family, pid_t main, const struct exempt *exempt);
 void family_end(struct family *family);
-/* Finds out which processes belong to the family now, and reads their memory and threads. Returns 0, or -1: /proc
- * cannot be read, or no memory. */
+/* Finds out which processes belong to the family now, and reads their memory and threads. Returns 0, or -1 if /proc
+ * cannot be read or there is no memory. */
 int family_look(struct family *family);
-/* Measures growth from now on. `ledgers`: also the growth of each ledger, which is read now. */
+/* From now on, the growth and the processor time of each member are measured. If `ledgers` is true, each member's
+ * ledger is read now, so that its growth can be told later. */
 void family_mark(struct family *family, bool ledgers);
 /* Growth of a member's rss since family_mark, in bytes a second; 0 within the first half second. */
 double family_member_growth(const struct member *member, uint64_t now_ns);

@@ -17,11 +17,11 @@ struct growth_look {
     struct snap_header header; /* identifies the ledger */
 };
 
-/* Takes the first of two looks at the ledger. Returns 0, or -1: there is no readable ledger, or no memory. */
+/* Takes the first of two looks at the ledger. Returns 0, or -1 if there is no readable ledger or no memory. */
 int growth_begin(struct growth_look *growth, pid_t pid);
 void growth_end(struct growth_look *growth);
-/* Looks a second time, and writes the call stacks that grew most, at most `most`, each indented. Ends both looks.
- * Returns the growth in bytes a second, or 0 if it is not known. */
+/* Looks a second time. Writes to `to` the call stacks that grew fastest, but no more than `most`, each line indented.
+ * Ends both looks. Returns the growth of the process in bytes a second, or 0 if it is not known. */
 double growth_tell(struct growth_look *growth, FILE *to, int indent, size_t most);
 
 #endif

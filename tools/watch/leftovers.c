@@ -52,7 +52,8 @@ static void print_growth(FILE *to, struct member *member) {
     free(lines);
 }
 
-/* Python's facts about a thread: "; Python's daemon, 'worker', in get". "": Python does not know the thread. */
+/* Writes to `words` what Python knows about a thread, for example "; Python's daemon, 'worker', in get". Writes "" if
+ * Python does not know the thread. */
 static void python_words(const struct python_threads *threads, pid_t tid, char *words, size_t size) {
     static const char *const kinds[] = {"Python's main thread", "Python's daemon", "Python waits for it at exit",
                                         "runs Python"};

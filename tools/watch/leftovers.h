@@ -1,5 +1,5 @@
 /* leftovers.h — describes the remains of a program that should be gone.
- * In: a family (family_mark was called when it should have ended), and its traces. Out: text. */
+ * In: the program's family and its traces. family_mark was called when the program should have ended. Out: text. */
 #ifndef MEMSTOW_LEFTOVERS_H
 #define MEMSTOW_LEFTOVERS_H
 
@@ -12,7 +12,7 @@
 void leftovers_print(FILE *to, struct family *family);
 /* The number of threads that Python waits for at its end, in all live processes. */
 size_t leftovers_python_threads(const struct family *family);
-/* Prints "left alive, as asked: server (pid 12)" and a line end; nothing if no exempt process is alive. */
+/* Prints a line such as "left alive, as asked: server (pid 12)". Prints nothing if no exempt process is alive. */
 void leftovers_print_exempt(FILE *to, const struct family *family);
 /* Prints things that outlive the processes; call it after traces_settle. */
 void leftovers_print_traces(FILE *to, const struct traces *traces);

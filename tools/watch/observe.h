@@ -19,8 +19,8 @@ struct observe {
     uint64_t asked_ns, ended_ns; /* when the program was first asked to end, and when it ended; 0: not yet */
     /* resident bytes of the family when the program was asked to end or, if nobody asked, when it ended */
     uint64_t asked_rss;
-    /* look_ns: when the next look is due. soon_ns: once the program has ended, a look is also due when a child ends,
-     * but not before this time */
+    /* look_ns: when the next look is due. After the program has ended, the end of a child makes a look due earlier, but
+     * not before soon_ns. */
     uint64_t look_ns, soon_ns;
     bool blind;           /* the last look failed: /proc cannot be read, or there was no memory */
     uint32_t empty_looks; /* how many looks in a row saw no process */
@@ -41,7 +41,7 @@ void observe_asked(struct observe *observe);
  * end of a main thread means that it has ended, or waits in Python's shutdown. A process counts only if it was seen in
  * this state before the program ended or was asked to end. NULL: there is none. */
 const struct member *observe_lingerer(const struct observe *observe);
-/* Whether the program has ended, and all that it started, except for exempt processes. */
+/* Whether the program and all processes that it started have ended. Exempt processes do not count. */
 bool observe_is_over(const struct observe *observe);
 /* Ends all remaining processes, and writes to `to` (may be NULL) how each ended. Returns their number. */
 size_t observe_end_all(struct observe *observe, FILE *to);

@@ -15,7 +15,7 @@ struct origins {
     pid_t pid;
     struct image image;
     struct symbols *symbols; /* names of the frames; NULL: the process's ledger could not be read */
-    uint32_t told;           /* the stack that the last line of the list told; 0: the list has no line yet */
+    uint32_t told;           /* the stack of the last printed line of the list; 0: the list has no line yet */
 };
 
 void origins_load(struct origins *origins, pid_t pid);
@@ -26,10 +26,11 @@ const char *origins_missing(const struct origins *origins);
  * stack. */
 void origins_list(struct origins *origins);
 /* The reason why a handle (an open descriptor, or a thing that is only mapped; holdings.h) has no stack: it was
- * inherited, or no hook saw its opening. "": it has a stack, it is only mapped, or nothing is known of the process. */
+ * inherited, or no hook saw its opening. Returns "" if the handle has a stack or is only mapped, or if nothing is known
+ * of the process. */
 const char *origins_without_stack(const struct origins *origins, const struct handle *handle);
-/* Prints when and where the handle was opened or the thread was started, each line indented; nothing if that is not
- * known. */
+/* origins_of_handle() and origins_of_task() print how long ago a handle was opened or mapped, or a thread was started,
+ * and the call stack that did it. Each line is indented. If nothing is known of this, they print nothing. */
 void origins_of_handle(struct origins *origins, const struct handle *handle, FILE *to, int indent);
 void origins_of_task(struct origins *origins, const struct task *task, FILE *to, int indent);
 

@@ -30,10 +30,10 @@ struct registry {
 #define REGISTRY_FILE "process_registry.json"
 enum { REGISTRY_MIB = 1, REGISTRY_MOST = 4096 };
 
-/* registry_parse() and registry_load() return 0, or -1 with error set: "NAME:LINE:COLUMN: …". Call registry_clear() in
- * both cases. */
+/* registry_parse() and registry_load() return 0, or -1 after they have written a message to registry->error. Call
+ * registry_clear() in both cases. */
 int registry_parse(struct registry *registry, const char *name, const char *text, size_t length);
-/* Refuses a file that is not regular, or that others than this user may write to. */
+/* Refuses a file that is not regular, that belongs to another user, or that others may write to. */
 int registry_load(struct registry *registry, const char *path);
 void registry_clear(struct registry *registry);
 /* Whether the file's name, without folders, is process_registry.PID.json or process_registry.PID-N.json. Such lists

@@ -81,7 +81,7 @@ static bool is_output(const struct stat *st) {
 
 /* --- the list of traces --- */
 
-/* Compares the path, too: the inode number of a deleted file is soon reused. */
+/* Compares the path, too, because the inode number of a deleted file is soon used again. */
 static struct trace *trace_find(const struct traces *traces, const struct trace *like) {
     for (size_t i = 0; i < traces->count; i++) {
         struct trace *trace = &traces->list[i];
@@ -193,7 +193,7 @@ static const struct member *find_pid(const struct family *family, pid_t pid) {
     return NULL;
 }
 
-/* Notes System V segments. The kernel keeps the pid of the process that made a segment. */
+/* Notes the System V segments that members of the family made. The kernel tells the pid of each segment's maker. */
 static void note_segments(struct traces *traces, const struct family *family) {
     char *line = NULL;
     size_t size = 0;

@@ -1,4 +1,5 @@
-/* driver_entry_point.c — route: cudaGetDriverEntryPoint of a linked runtime (PyTorch's VMM). */
+/* driver_entry_point.c — route: the client is linked with the runtime, and finds functions by its
+ * cudaGetDriverEntryPoint, as PyTorch does for virtual memory management. */
 #include "driver_client.h"
 
 int cudaGetDriverEntryPoint(const char *name, void **out, unsigned long long flags, int *status);

@@ -1,5 +1,5 @@
-/* driver_entry_point_by_version.c — route: cudaGetDriverEntryPointByVersion of a runtime opened RTLD_LOCAL, with the
- * oldest version that has the entry. */
+/* driver_entry_point_by_version.c — route: the client opens the runtime with RTLD_LOCAL, and finds functions by its
+ * cudaGetDriverEntryPointByVersion. For each function it asks for the oldest version of CUDA that has the function. */
 #include <dlfcn.h>
 
 #include "driver_client.h"

@@ -1,4 +1,5 @@
-/* driver_per_thread.c — route: cuGetProcAddress_v2 with flag 2: stream 0 is the calling thread's own (_ptsz, _ptds). */
+/* driver_per_thread.c — route: the client asks cuGetProcAddress_v2 with flag 2, and gets functions whose stream 0 is
+ * the calling thread's own (_ptsz, _ptds). */
 #include <dlfcn.h>
 
 #include "driver_client.h"

@@ -1,5 +1,5 @@
-/* runtime_linked.c — route: a runtime that is DT_NEEDED, or is in the program itself. The kind of link is the route:
- * runtime_versioned_12, runtime_versioned_13, runtime_unversioned, runtime_static. */
+/* runtime_linked.c — route: the client is linked with the runtime, as a shared library or as an archive. For each way
+ * of linking there is a client: runtime_versioned_12, runtime_versioned_13, runtime_unversioned, runtime_static. */
 #include "runtime_client.h"
 
 #define F(name, parameters) int name parameters;

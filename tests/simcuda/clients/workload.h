@@ -1,6 +1,7 @@
-/* workload.h — the work of every client of the simulated driver, on any route. In: functions that the route has found;
- * NULL: it has none. Out: allocations that stay live until the end, and one line on standard output for each sum that a
- * ledger must have: "live KIND BYTES BLOCKS", then "ok". If CLIENT_FREES is set, everything is freed at the end. */
+/* workload.h — the work of every client of the simulated driver, on any route. In: the functions that the route has
+ * found; a function that it has not found is NULL. Out: allocations that stay live until the end, and one line on
+ * standard output for each sum that a ledger must have: "live KIND BYTES BLOCKS", then "ok". If CLIENT_FREES is set,
+ * everything is freed at the end. */
 #ifndef SIMCUDA_WORKLOAD_H
 #define SIMCUDA_WORKLOAD_H
 

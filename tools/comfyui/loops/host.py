@@ -83,13 +83,13 @@ class Host:
         return self.functions.ClassesHere(nodes.NODE_CLASS_MAPPINGS)
 
     def may_wait(self) -> str:
-        """The reason why the calling thread must not wait for a loop; "": it may."""
+        """The reason why the calling thread must not wait for a loop, or "" if it may wait."""
         if threading.get_ident() == self.runs.worker:
             return "this thread runs the prompts of loops, and cannot wait for one: use start_loop()"
         return self.may_start()
 
     def may_start(self) -> str:
-        """The reason why the calling thread must not start a loop; "": it may."""
+        """The reason why the calling thread must not start a loop, or "" if it may start one."""
         from server import PromptServer
         try:
             is_server = asyncio.get_running_loop() is PromptServer.instance.loop
@@ -134,8 +134,8 @@ class Host:
                 f"ComfyUI's server has not checked the prompt within {QUEUED_SECONDS} s") from None
 
     async def _check(self, prompt: Any) -> tuple[Any, list]:
-        """The graph as ComfyUI has checked it, and its outputs. LoopError if ComfyUI finds any fault, even in only one
-        of several outputs."""
+        """Lets ComfyUI check a prompt. Returns the graph, and the outputs to execute. Raises LoopError if ComfyUI finds
+        any fault, even if the fault is in only one of several outputs."""
         import execution
         graph = prompt.graph
         known = [name for name in inspect.signature(execution.validate_prompt).parameters]
@@ -157,7 +157,7 @@ class Host:
         server.prompt_queue.put((number, prompt_id, graph, {}, outputs, *sensitive))
 
     def _wait(self, prompt_id: str, waiting: Waiting, cancelled: threading.Event) -> bool:
-        """Waits for the prompt. Returns whether it ran. LoopError if nothing will run it."""
+        """Waits for the prompt. Returns whether it ran. Raises LoopError if nothing will run it."""
         while not waiting.over.wait(0.05 if cancelled.is_set() else LOOK_SECONDS):
             waiting.prompt.tell()
             is_lost = self.runs.has_lost_worker() and not waiting.over.is_set()

@@ -1,6 +1,6 @@
 """The node DiscomfortFolderImageLoader: loads the images of a folder. In: a folder of this machine. Out: the images in
-a fixed order, as one batch or as a batch for each size; their number and names. Unreadable files are named in the log,
-and are left out."""
+a fixed order, as one batch or as a batch for each size; the number of images; their names. Unreadable files are named
+in the log, and are left out."""
 import os
 import re
 import unicodedata
@@ -25,8 +25,8 @@ def one_line(text: str) -> str:
 
 
 def read(path: str) -> Any:
-    """An image as a tensor of height, width and three colours, 0 to 1. It is turned as its metadata say. An
-    animation gives its first image."""
+    """Reads an image file. Returns a tensor whose dimensions are height, width and three colours, and whose values are
+    from 0 to 1. The image is turned as its metadata say. If the file is an animation, its first image is read."""
     import numpy
     import torch
     from PIL import Image, ImageOps

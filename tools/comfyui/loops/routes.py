@@ -15,7 +15,7 @@ MOST_DEEP, MOST_PARTS, MOST_BITS = 200, 1_000_000, 10_000 # limits of a value in
 
 
 def fault_of(body: Any) -> str:
-    """The fault in the body of a request for a loop; "": none."""
+    """The fault in the body of a request for a loop, or "" if there is no fault."""
     if not isinstance(body, dict):
         return "not a JSON object"
     if unknown := sorted(set(body) - set(MEMBERS)):
@@ -71,8 +71,8 @@ def install(pack: Any, functions: Any) -> None:
     routes, loops, wire = PromptServer.instance.routes, pack.loops, functions.wire
 
     async def aside(function: Any, *arguments: Any) -> Any:
-        """Runs a function on another thread than the server's: the loops' threads need the server's thread, so that
-        thread must not wait."""
+        """Runs a function on another thread than the server's. The server's thread must not wait, because the threads
+        of loops need it."""
         return await asyncio.get_running_loop().run_in_executor(None, function, *arguments)
 
     def document(**members: Any) -> Any:

@@ -13,7 +13,7 @@ def folder() -> pathlib.Path:
 
 
 def read(name: str) -> Mapping[str, Any]:
-    """The saved workflow with this name, with or without .json. ValueError gives the fault."""
+    """The saved workflow with this name. The name may lack the ending .json. Raises ValueError if it cannot be read."""
     root = folder()
     given = pathlib.PurePosixPath(name.strip())
     if not given.name or given.is_absolute() or ".." in given.parts or "\0" in name:

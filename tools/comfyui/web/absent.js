@@ -10,7 +10,7 @@ const INSTALL = "./quickstart && python -m pip install build/wheel/memstow-*.whl
 const REASONS = { "other-version": "otherVersion", "unknown-comfyui": "unknownComfyui", "no-ledger": "noLedger",
     "forbidden": "forbidden", "other-system": "otherSystem" }; // word → key of the text
 
-// The reason why the server has no figures, as a word. "": it does not say.
+// The reason why the server has no figures, as a word, or "" if the server does not give a reason.
 export async function whyAbsent() {
     const answer = await api.fetchApi("/memstow/presence").catch(() => null);
     return answer?.ok ? (await answer.json()).state : "";

@@ -73,7 +73,8 @@ function wordsOf(runs, highest) {
         after: size(runs[runs.length - 1].after_bytes) });
 }
 
-// The picture and its table. The table stays open or closed when another run has ended.
+// The picture, and a table that the user can open. Both are made anew when another run has ended, but an open table
+// stays open.
 export class Curve {
     constructor() {
         this.shown = "";

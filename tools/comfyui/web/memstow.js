@@ -51,12 +51,12 @@ export function labelOf(model) {
 const sum = (list, bytesOf) => list.reduce((all, one) => all + bytesOf(one), 0);
 const residentOf = (model) => Math.min(model.resident_bytes, model.live_bytes);
 const stowedOfHost = (model) => model.stowed_bytes - model.device_stowed_bytes;
-// The part of a model's stowed memory that has come back by use. The pages of this part belong to a file, and the
-// kernel counts them with the files.
+// The part of a model's stowed memory that came back because it was used. The kernel counts the pages of this part with
+// the files that the process has mapped.
 const cameBack = (model) => Math.max(residentOf(model) - model.live_bytes + stowedOfHost(model), 0);
 
-// The parts of the machine's memory. A model counts with its resident bytes on the host. The rest of the process is
-// caches and other objects.
+// The parts of the machine's memory: each model with its resident bytes on the host, other memory of this process in
+// three parts, other programs, and free memory.
 export function hostParts(figures) {
     const { total_bytes, available_bytes, resident_bytes, glibc_free_bytes, file_bytes } = figures.memory;
     const models = figures.models.map((model) => ({ name: labelOf(model), bytes: residentOf(model), kind: "model" }));
@@ -331,8 +331,8 @@ const tab = {
         if (done) toast("success", text("snapshotMade", done));
     },
 
-    // Has the server make a page, and shows a link to it. The page does not open by itself, because a browser opens no
-    // window long after a click.
+    // Lets the server make a page, and shows a link to the page. The page does not open by itself, because a browser
+    // opens no window long after a click.
     async page(what, words) {
         const { root } = this;
         const body = await this.work(words, { what }, async () => {
@@ -378,7 +378,8 @@ const tab = {
     },
 
     // The row of a model. It is made once and updated later, so that a pressed button and an open list of policies stay
-    // as they are. After a restart of ComfyUI, another model may have the same id.
+    // as they are. It is made anew if the model has another name: after a restart of ComfyUI, another model may have
+    // the same id.
     row(model) {
         const name = labelOf(model);
         let row = this.rows.get(model.id);
@@ -461,8 +462,8 @@ const tab = {
         this.judge();
     },
 
-    // Asks the server for leaks, after a run has ended. ComfyUI collects its garbage for the answer, so it must be
-    // idle.
+    // Asks the server for leaks, after a run has ended. ComfyUI must be idle, because it collects its garbage for the
+    // answer.
     async judge(isAnew = false) {
         const { root, figures } = this;
         if (isAnew) this.judged = null;

@@ -5,7 +5,7 @@ import { api } from "../../scripts/api.js";
 import { text } from "./messages.js";
 
 const POLL_MS = 5_000, MOST = 64;
-// ticket → its end, if the end came before anybody waited for it. Mostly the ticket itself had not arrived yet.
+// ticket → its end, if the end came before anybody waited for it. Mostly such an end comes even before the ticket.
 const ends = new Map();
 const waiting = new Map(); // by ticket: the function that takes the end
 
@@ -16,7 +16,7 @@ function noteEnd(end) {
     if (ends.size > MOST) ends.delete(ends.keys().next().value);
 }
 
-// Waits for the end of the request on the web socket. null: no end came in time.
+// Waits for the end of the request on the web socket. Gives null if no end comes in time.
 function nextEnd(number) {
     return new Promise((resolve) => {
         const take = (end) => {

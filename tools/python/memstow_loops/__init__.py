@@ -87,7 +87,7 @@ def workflow_of(what: Any, saved: Optional[Callable[[str], Mapping[str, Any]]] =
 
 def convert_workflow(workflow: Any, classes: Any = None) -> dict[str, Any]:
     """The workflow in API format. The argument is a workflow that the editor has saved, or a workflow in API format,
-    which is only checked. LoopError names what cannot be converted: nodes of an unknown class, group nodes."""
+    which is only checked. LoopError names what cannot be converted: nodes of an unknown class, and group nodes."""
     document, _name = workflow_of(workflow)
     with readable():
         return from_ui(document, classes_of(classes)) if is_ui(document) else checked(document)

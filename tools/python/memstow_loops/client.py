@@ -30,7 +30,7 @@ class Client:
         self.server = server.rstrip("/")
 
     def ask(self, method: str, path: str, body: Any = None, **query: str) -> Any:
-        """The answer to a request. LoopError with the server's message if it refuses."""
+        """The answer to a request. Raises LoopError, with the server's message, if the server refuses the request."""
         try:
             data = None if body is None else json.dumps(body).encode()
         except (TypeError, ValueError) as error:
@@ -58,8 +58,8 @@ class Client:
         return InfoClasses(self.ask("GET", "/object_info"))
 
     def run(self, workflows: Sequence[Any], **options: Any) -> dict[str, Any]:
-        """Starts a loop, waits for its end, and returns its values. Then the server drops them. An interrupt cancels
-        the loop."""
+        """Starts a loop, waits for its end, and returns its values. The server drops its copy of the values. An
+        interrupt cancels the loop."""
         started = self._start({"workflows": list(workflows), **options})
         name = started["name"]
         try:
@@ -85,8 +85,8 @@ class Client:
         return self._send("POST", "/memstow/loops", data, wire.CONTENT_TYPE, _document, {})
 
     def forget(self, name: str, begun: float) -> None:
-        """Drops the values of the loop with this name that began at `begun`. While the loop runs, DELETE cancels it but
-        drops nothing. So the function waits for its end, at most END_SECONDS."""
+        """Drops the values of the loop with this name that began at `begun`. A DELETE while the loop runs only cancels
+        the loop. So this function waits at most END_SECONDS for the loop's end, and sends DELETE again."""
         until = time.monotonic() + END_SECONDS
         try:
             self.ask("DELETE", "/memstow/loops", name=name)

@@ -59,8 +59,8 @@ def condition_of(what: Any) -> Optional[Test]:
 
 
 def conditions_of(what: Any, count: int) -> list[Optional[Test]]:
-    """A condition or None for each of `count` workflows. A condition without a list is only accepted for a single
-    workflow."""
+    """A list with a condition or None for each of `count` workflows. `what` is such a list. A condition outside of a
+    list is accepted only if `count` is 1."""
     if what is None:
         return [None] * count
     found = list(what) if isinstance(what, (list, tuple)) else [what]

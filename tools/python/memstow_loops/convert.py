@@ -201,8 +201,8 @@ class Converter:
         return None
 
     def _from_outside(self, scope: Scope, slot: int, depth: int) -> Origin | Value | None:
-        """The origin of a subgraph's input: the origin of the link into the node that uses the subgraph. Without such a
-        link: the value of that node's widget."""
+        """The origin of a subgraph's input, which is the origin of the link into the node that uses the subgraph. If
+        there is no such link, the value of that node's widget."""
         entries = _inputs(scope.node)
         if scope.outer is None or slot >= len(entries):
             return None

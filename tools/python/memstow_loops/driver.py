@@ -26,7 +26,7 @@ MOST_FAILURES = 100 # the latest failures of a batch that are reported
 CHUNK = 64          # at most so many elements of a batch become one value in the store
 CHUNK_BYTES = 32 << 20 # most bytes of the elements in one value; while elements are folded, they take memory twice
 BEGUN = f"{OURS} the inputs" # an id in the store: digests of the inputs that the loop was begun with
-# an id in the store: the numbers of the elements that are done, in a batch with a prefix
+# an id in the store, which only a batch with a prefix uses: the numbers of the elements that are done
 FINISHED = f"{OURS} the elements that are done"
 # marks several outputs of one port in the store. Without the mark, they would look like one value that is a list
 SEVERAL = f"{OURS} several values"
@@ -116,8 +116,8 @@ def listed(value: Any) -> list[Any]:
 
 
 def grouped(sizes: list[tuple[int, int]]) -> Iterator[list[int]]:
-    """Yields groups of the numbers of elements. A group has at least two elements, which together are not too large for
-    one value. `sizes` has the number and the bytes of each element."""
+    """Yields groups of elements, each as a list of the elements' numbers. A group has at least two elements, which
+    together are small enough for one value. `sizes` has a pair for each element: its number, and its size in bytes."""
     group: list[int] = []
     total = 0
     for number, size in [*sizes, (0, CHUNK_BYTES + 1)]:
@@ -161,7 +161,8 @@ class Loop:
         self.lists = {name for name, value in plan.inputs.items() if plan.independent and isinstance(value, list)}
         # the elements of a batch that are done, as ranges: [first, last], counted from 1
         self.elements: list[list[int]] = []
-        # key of a port → the numbers, counted from 0, of the elements that have a key of their own and may be folded
+        # key of a port → the numbers, counted from 0, of the elements that still have a key of their own and that
+        # _fold() may move into a chunk
         self.singles: dict[str, list[int]] = {}
         self.resumed = self._recall() if plan.independent else store.generation
         self.thread = threading.Thread(target=self._main, name=f"memstow loop {name}", daemon=True)
@@ -176,8 +177,8 @@ class Loop:
         return port in self.fresh or not self.plan.independent and port in self.committed
 
     def look(self, port: str) -> Optional[tuple[Any]]:
-        """The value of a port: of this iteration, else of the last commit, else the input. It is in a tuple, because a
-        value may be None. None: the port has no value."""
+        """The value of a port in a tuple, or None if the port has no value. (The tuple is needed because a value may be
+        None.) The value is that of this iteration, else that of the last commit, else the input."""
         if self._is_kept(port):
             return (self.store.get(self._key(port)),)
         if port not in self.plan.inputs:
@@ -199,8 +200,7 @@ class Loop:
         return listed(found[0])
 
     def save(self, port: str, values: list[Any]) -> None:
-        """Puts the values that came into a port into the store. A saver node calls it, on the thread that runs
-        nodes."""
+        """Stores the values that came into a port. A saver node calls this function, on the thread that runs nodes."""
         place = self.plan.place(port)
         self.store.put(self._key(place), values[0] if len(values) == 1 else {SEVERAL: list(values)})
         self.fresh.add(place)
@@ -208,8 +208,8 @@ class Loop:
         self.versions[port] = self.versions.get(port, 0) + 1
 
     def committed_values(self, port: str) -> Optional[list[Any]]:
-        """The last committed value of a port, as load() returns it. For a batch, a list with an element for each
-        iteration, None where the iteration has given nothing. Returns None if no value was committed. Nothing is
+        """The last committed value of a port, as load() returns it. None if no value was committed. For a batch, it is
+        a list with an element for each iteration. The element is None if the iteration has given nothing. Nothing is
         copied: each caller has a view of its own."""
         place = self.plan.place(port)
         with self.whole:
@@ -220,7 +220,7 @@ class Loop:
             return listed(self.store.get_committed(place))
 
     def _is_committed(self, place: str) -> bool:
-        """Whether a value was committed for a port, whose key is `place`; in a batch, for any element."""
+        """Whether a value was committed for the port with the key `place`, or in a batch for any of its elements."""
         if not self.plan.independent:
             return place in self.committed
         return any(f"{place}[{number}]" in self.committed for number in range(self.plan.iterations)) \
@@ -245,8 +245,8 @@ class Loop:
         return [self.plan.place(port) for port in self.plan.ids()]
 
     def _input_key(self, name: str, number: int) -> str:
-        """The key of an input in the store. A list is stored in parts: its key is that of the part with the element
-        `number`."""
+        """The key of an input in the store. A list is stored in parts. For a list, this is the key of the part with the
+        element `number`."""
         return f"{name}[<{number // CHUNK if name in self.lists else ''}]"
 
     def _put_batch_inputs(self) -> None:
@@ -586,7 +586,8 @@ class Loop:
             f"{self._where()}: {who + ': ' if outcome.node else ''}{text}")
 
     def _versions(self) -> dict[str, int]:
-        """A version for each value that may change from iteration to iteration, by port. Versions are above 0."""
+        """For each port whose value may change from iteration to iteration, the version of this value. Versions are
+        above 0."""
         if self.plan.independent:
             return {port: self.iteration for step in self.plan.steps for port in step.takes}
         return {port: self.versions.get(port, 0) + 1 for port in self.plan.carried}
@@ -703,7 +704,7 @@ class Loops:
     def _open(self, name: str, **options: Any) -> Store:
         try:
             return self.open_store(name, **options)
-        # for example because another loop uses the prefix, or because the prefix leads out of the store's folder
+        # For example, another loop uses the prefix, or the prefix leads out of the store's folder.
         except (OSError, ValueError) as error:
             raise LoopError(getattr(error, "strerror", None) or str(error)) from None
 
@@ -732,7 +733,7 @@ class Loops:
                 store.close(keep=prefix is not None and store.generation > 0)
 
     def _plan(self, make: Callable[..., Plan], name: str, serial: str, known: set[str], storage: str) -> Plan:
-        """The plan. LoopError if ComfyUI would refuse one of its prompts."""
+        """Makes the plan. Raises LoopError if ComfyUI would refuse one of the plan's prompts."""
         plan = make(known=known, storage=storage)
         for step in plan.steps:
             try:

@@ -22,8 +22,8 @@ class LoopError(ValueError):
 
 
 def fault_of_text(text: str, most: int) -> str:
-    """The reason why a text cannot be a loop's name or a port's id; "": it can. The rules exist because both go into
-    the log and into the names of owners."""
+    """Returns the reason why a text cannot be a loop's name or a port's id, or "" if it can. There are rules because
+    names and ids go into the log and into the names of owners."""
     try:
         length = len(text.encode())
     except UnicodeEncodeError:
@@ -65,8 +65,8 @@ def readable() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Input:
-    """One input of a node class. `type` is ComfyUI's word, COMBO for a list of choices, or several words with commas
-    between."""
+    """One input of a node class. `type` is ComfyUI's word for the type, or several such words with commas between. The
+    word for a list of choices is COMBO."""
     type: str
     options: Mapping[str, Any] = field(default_factory=dict)
     is_required: bool = True
@@ -89,7 +89,7 @@ class Classes(Protocol):
 
 
 def type_word(kind: object) -> str:
-    """ComfyUI's word for a type, COMBO for a list of choices."""
+    """ComfyUI's word for a type. If the type is a list of choices, the word is COMBO."""
     return "COMBO" if isinstance(kind, (list, tuple)) else str(kind)
 
 

@@ -12,7 +12,7 @@ from .graph import (ANY, Classes, Graph, LoopError, class_of, consumers, fault_o
 PORT, COMBO = "DiscomfortPort", "COMBO"
 INPUT, OUTPUT, PASSTHRU = "INPUT", "OUTPUT", "PASSTHRU"
 OURS = "memstow:"    # the beginning of ids that this package gives to values of its own
-MOST_ID = 176        # most bytes of an id, so that the driver can add OURS, and an element's number such as [999936:]
+MOST_ID = 176        # most bytes of an id. The limit leaves space for OURS and an element's number, such as [999936:]
 VALUE = "input_data" # the input for the port's value; its id and tags are inputs, too
 
 
@@ -23,7 +23,7 @@ class Port:
     mode: str             # INPUT, OUTPUT or PASSTHRU
     type: str             # ComfyUI's word; "*" if it is not known
     tags: tuple[str, ...] = ()
-    options: Any = None   # for an INPUT: the choices that all its COMBO consumers have; None: they are not known
+    options: Any = None   # for an INPUT, the choices that all its COMBO consumers have; None if they are not known
 
     def document(self) -> dict[str, Any]:
         return {"node": self.node, "id": self.id, "mode": self.mode, "type": self.type, "tags": list(self.tags)}
@@ -94,7 +94,8 @@ class _Types:
         return next(((source, slot) for name, source, slot in links_of(self.graph[node_id]) if name == VALUE), None)
 
     def _takers(self, node_id: str) -> dict[tuple[str, str], tuple[str, str, Any]]:
-        """The nodes that take a port's value, directly or through other ports, by type and choices."""
+        """The nodes that take a port's value, directly or through other ports: for each type and its choices, the first
+        such node."""
         found: dict[tuple[str, str], tuple[str, str, Any]] = {}
         for taker, name, _slot in self.taking[node_id]:
             if taker in self.takers:
@@ -121,8 +122,8 @@ class _Types:
         return ",".join(common) or ANY
 
     def choices(self, node_id: str, port: str) -> Any:
-        """The choices that all COMBO consumers of a port have in common, and a warning if their lists differ. None: no
-        consumer has a list."""
+        """The choices that all COMBO consumers of a port have in common. None if no consumer has a list. Adds a warning
+        if the lists differ."""
         lists = [(f"{name_of(taker, self.graph[taker])} at {name}", choices)
                  for (kind, _text), (taker, name, choices) in self.takers[node_id].items() if kind == COMBO and choices]
         if len(lists) > 1:
@@ -132,7 +133,7 @@ class _Types:
 
 
 def _text_of(choices: Any) -> str:
-    """A text that is the same for lists with the same choices, in any order."""
+    """A text that is the same for lists with the same choices, even if the order of the choices differs."""
     return repr(sorted(map(repr, choices))) if isinstance(choices, (list, tuple)) else ""
 
 

@@ -1,6 +1,6 @@
 """Makes one workflow of several. In: workflows, in API format or as the editor saves them. Out: one workflow, in which
-an OUTPUT port is joined to the INPUT port with its id in a later workflow. It is in the editor's format if all
-workflows are, else in API format. Never drops a title or a position."""
+an OUTPUT port is joined to the INPUT port with its id in a later workflow. The result is in the editor's format if all
+given workflows are, else in API format. Never drops a title or a position."""
 from __future__ import annotations
 
 import copy
@@ -12,8 +12,8 @@ from .convert import from_ui
 from .graph import Classes, Graph, LoopError, checked, is_link, is_ui, types_meet
 from .ports import INPUT, OUTPUT, PASSTHRU, VALUE, Port, Ports, find_ports
 
-# members that the result does not get: they belong to a single workflow, or to a format in which links are objects (in
-# the result links are lists, as in version 0.4)
+# Members of a workflow's document that the result does not get. They belong to a single workflow, or to a format in
+# which links are objects. In the result links are lists, as in version 0.4 of the format.
 ONLY_IN_ONE = ("id", "revision", "state", "reroutes", "floatingLinks")
 SPACE = 100 # space between two workflows, in the editor's units
 

@@ -27,7 +27,7 @@ def packed(document: Any, values: Mapping[str, Serialized]) -> Iterator[Any]:
 
 
 def as_bytes(value: Any) -> Serialized:
-    """The value as bytes. SerializeError if only pickle can express it, or it is a model."""
+    """The value as bytes. Raises SerializeError if only pickle can express the value, or if the value is a model."""
     found = memstow_serialize.serialize(value)
     if found.type.startswith("CUSTOM"):
         raise SerializeError(f"a {type(value).__name__} has no bytes that another process may read")
@@ -57,7 +57,8 @@ def _piece(read: Callable[[int], Any], length: Any) -> Any:
 
 
 def _value(of: Serialized) -> Any:
-    """A value from its bytes. Without PyTorch, a tensor becomes a description of it."""
+    """A value from its bytes. If the value may have tensors, and PyTorch is not installed, returns a description of
+    the value."""
     if of.type in TENSORS and importlib.util.find_spec("torch") is None:
         return {"not_json": json.loads(bytes(of.segments[0])).get("type")}
     return memstow_serialize.deserialize(of, pickles=False)
