@@ -32,7 +32,7 @@ static long long written_bytes(void) {
 static struct {
     /* before: the group's bytes before the move. most: the largest value of (group's bytes + moved bytes - before) */
     long long before, most;
-    int samples;            /* readings in the middle of the move */
+    int samples; /* readings in the middle of the move */
     bool over;
 } seen;
 

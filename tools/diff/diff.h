@@ -18,7 +18,7 @@ struct side_total {
     uint32_t pid;
     uint64_t live_bytes, live_blocks, peak_bytes, allocated_bytes, sample_bytes;
     uint64_t bytes, blocks; /* in the measure that is compared: live or peak */
-    bool cuda; /* the process used CUDA */
+    bool cuda;              /* the process used CUDA */
     /* Live bytes and live blocks of the process on CUDA devices, and the peak of these bytes. */
     uint64_t cuda_bytes, cuda_blocks, cuda_peak;
     struct cuda_line devices[SNAP_CUDA_DEVICES];
