@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "preload/base/arena.h"
-#include "preload/stacks/cfi.h"
+#include "preload/stacks/cfi_file.h"
 #include "preload/ledger/ledger.h"
 #include "preload/ledger/series.h"
 #include "preload/base/lock.h"
@@ -49,11 +49,11 @@ static struct rule rule_look_up(uint64_t code) {
     uintptr_t pc = code & RULE_INTERRUPTED ? code ^ RULE_INTERRUPTED : code - 1;
     struct cfi_object object;
     struct cfi_rule rule = {.kind = CFI_UNKNOWN};
-    if (cfi_object_of(pc, &object)) rule = cfi_find(&object, pc);
+    if (cfi_object_of(pc, &object)) rule = cfi_file_find(&object, pc);
     /* makecontext puts an address on the stack that is not behind a call. There may be no entry for the byte before
      * that address, but the address itself has the rule of an outermost frame. */
     if (rule.why == CFI_NO_ENTRY && !(code & RULE_INTERRUPTED)) {
-        struct cfi_rule first = cfi_find(&object, code);
+        struct cfi_rule first = cfi_file_find(&object, code);
         if (first.kind == CFI_END) rule = first;
     }
     return rule_packed(code, &rule);

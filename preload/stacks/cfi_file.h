@@ -1,0 +1,21 @@
+/* cfi_file.h — reads large unwind tables through a mapping of memstow's own.
+ * In: an object of the loader (cfi.h), and an address in its code. Out: the rule. The kernel maps sixteen pages for
+ * each page that is read, and memstow cannot give back pages of the loader's mapping. So the tables are read from a
+ * second mapping of the same file, and its pages are given back from time to time. Any thread and any signal handler
+ * may call. */
+#ifndef MEMSTOW_CFI_FILE_H
+#define MEMSTOW_CFI_FILE_H
+
+#include <stdint.h>
+
+#include "preload/stacks/cfi.h"
+
+#pragma GCC visibility push(hidden)
+
+/* As cfi_find. If memstow has no mapping of its own for the object, reads the loader's: for small tables, for a file
+ * without a build id, if the file's path leads to another file now, in a sandbox, or without address space. */
+struct cfi_rule cfi_file_find(const struct cfi_object *object, uintptr_t pc);
+
+#pragma GCC visibility pop
+
+#endif

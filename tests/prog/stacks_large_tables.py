@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+"""Unwind tables of 256 KiB or more are read through a mapping of memstow's own, and each call stack is the same as
+with the loader's mapping: also if the library is loaded again, at the address of another library, or in a child. There
+is no such mapping if the file's path leads to another file, if the path is relative, if the file has no build id, and
+in a sandbox. Pages of the mapping do not stay resident."""
+import pathlib, shutil
+
+import support
+
+FUNCTIONS = 12000
+SOURCE = pathlib.Path(__file__).with_name("_stacks_large_tables.c")
+PROGRAM = support.compile(SOURCE, flags=("-O1", "-g", "-D_GNU_SOURCE"))
+
+
+def library(name, *flags):
+    """A library with many functions, NAME_0 and so on. Each calls the function that it is given, with the number that
+    it is given. Their frames have 61 sizes, in another order in each library."""
+    lines = [".text"]
+    for i in range(FUNCTIONS):
+        size = 16 * ((i + ord(name[0])) % 61) + 8
+        lines += [f"{name}_{i}:", ".cfi_startproc", f"subq ${size}, %rsp", f".cfi_def_cfa_offset {size + 8}",
+                  "movq %rdi, %rax", "movl %esi, %edi", "call *%rax", f"addq ${size}, %rsp", ".cfi_def_cfa_offset 8",
+                  "ret", ".cfi_endproc", f".type {name}_{i}, @function", f".size {name}_{i}, .-{name}_{i}"]
+    lines += [".data", ".globl functions", "functions:", *(f".quad {name}_{i}" for i in range(FUNCTIONS)),
+              '.section .note.GNU-stack,"",@progbits', ""]
+    pathlib.Path(f"{name}.s").write_text("\n".join(lines))
+    support.run("cc", "-shared", *flags, f"{name}.s", "-o", f"{name}.so")
+    return support.HERE / f"{name}.so"
+
+
+def check(first, count, name, file="out.mst"):
+    """The functions `first` and `count` - 1 further ones of the library have allocated, each at its own stack. Function
+    i has allocated i + 1 bytes. If `name` is None, their names are not known."""
+    found = {}
+    for site in support.report(file, f"--top={2 * FUNCTIONS}")["sites"]:
+        functions = [frame.get("function") for frame in site["stack"]]
+        if functions[:1] == ["allocate"] and functions[2:4] == ["call", "main"]:
+            found[functions[1] or site["live_bytes"], site["live_bytes"]] = site["live_blocks"]
+    wanted = {(name and f"{name}_{i}" or i + 1, i + 1): 1 for i in range(first, first + count)}
+    assert wanted.items() <= found.items(), (len(found), list(found.items())[:5])
+
+
+def tell(*arguments, **more):
+    """The figures that the program prints: (mappings, resident KiB)."""
+    lines = support.track(PROGRAM, *map(str, arguments), **more).stdout.splitlines()
+    return [tuple(map(int, line.split())) for line in lines]
+
+
+one, two = library("one", "-Wl,--build-id"), library("two", "-Wl,--build-id")
+
+# All stacks are right. When the next rule is read after a while, here that of the program, the pages are given back.
+before, after, later = tell("load", one, "tell", "call", 0, FUNCTIONS, "tell", "wait", "here", "tell")
+check(0, FUNCTIONS, "one")
+assert before[0] == 0 and after[0] == later[0] == 1 and after[1] > later[1] == 0, (before, after, later)
+
+# The library is unloaded, and another one comes to its address. Then it is loaded again.
+tables = tell("load", one, "call", 0, 99, "close", "load", two, "call", 0, 999, "tell", "close",
+              "load", one, "call", 99, 900, "tell")
+check(0, 999, "one")
+check(0, 999, "two")
+assert [count for count, _ in tables] == [1, 1], tables
+
+# A child reads further rules from its parent's mapping, and maps a library that the parent has not loaded.
+tables = tell("load", one, "call", 0, 99, "fork", "call", 99, 900, "tell", "close", "load", two, "call", 0, 999, "tell")
+child, = support.HERE.glob("out.mst.*")
+check(99, 900, "one", child)
+check(0, 999, "two", child)
+assert [count for count, _ in tables] == [1, 1], tables
+
+# There is no mapping, and the stacks are right, too. The report has no names of functions if it cannot find the file.
+NOT_THERE = {
+    "another file is at the path": (None, "load", one, "rename", shutil.copy(two, "other.so"), one),
+    "the path is relative": (None, "load", "./two.so"),
+    "the file has no build id": ("none", "load", library("none", "-Wl,--build-id=none")),
+    "a sandbox": ("two", "load", two, "seal"),
+}
+for case, (name, *arguments) in NOT_THERE.items():
+    (count, _), = tell(*arguments, "call", 0, 999, "tell")
+    check(0, 999, name)
+    assert count == 0, case
