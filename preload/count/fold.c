@@ -435,6 +435,7 @@ static bool fold_work(void) {
     if (progress == PROGRESS_DONE) go_to(fold.step + 1);
     if (progress != PROGRESS_OVER) return progress != PROGRESS_LATER;
     go_to(0);
+    if (!fold.of_runs) __atomic_store_n(&budget_pays, !fold.poor, __ATOMIC_RELAXED);
     __atomic_fetch_and(&budget_wanted, fold.of_runs ? ~BUDGET_RUNS : 0, __ATOMIC_RELAXED);
     return false;
 }
@@ -453,7 +454,7 @@ static void do_slice(void) {
         more = fold_work();
         now = os_now();
     }
-    if (fold.poor && !fold.of_runs) fold.spent += now - began;
+    if (fold.poor && !fold.of_runs && !os_load32(&budget_pays)) fold.spent += now - began;
     uint64_t pause = !more ? WAIT_NS : is_urgent() ? 0 : now - began;
     __atomic_store_n(&fold.next, now + pause, __ATOMIC_RELAXED);
 }

@@ -72,7 +72,7 @@ static struct budget_use site_use(void) {
     uint64_t count = os_load(&sites.next), of_table = count * sizeof(struct snap_site) + index_bytes(&tagged);
     uint64_t of_sites = count * BUDGET_IDS / SITE_LIMIT, of_tree = tree_ids();
     return (struct budget_use){tree_bytes() + frames + counters_bytes() + of_table, frames,
-                               of_sites > of_tree ? of_sites : of_tree, ids_known(&free_sites) != NULL};
+                               of_sites > of_tree ? of_sites : of_tree};
 }
 
 /* The module that the code at an address belongs to. In most cases the unwinder has already stored a rule for the

@@ -2,7 +2,7 @@
 #include "preload/ledger/budget.h"
 #include "preload/base/forked.h"
 
-uint32_t budget_wanted;
+uint32_t budget_wanted, budget_pays = 1;
 uint64_t budget_wants, budget_wants_until, budget_losses_until = 1;
 uint64_t budget_run_sites, budget_run_sites_until = BUDGET_RUN_SITES;
 uint32_t budget_reserve;
@@ -26,8 +26,7 @@ static uint64_t used_of(const struct budget_use *use) {
 static uint32_t full_for(void) {
     struct budget_use use = use_now();
     uint64_t share = limit / 32, used = used_of(&use);
-    /* Before the first fold it is not known how much a fold frees. So the first fold begins earlier. */
-    bool soon = used >= limit - 3 * share - (use.gave_back ? share / 2 : 2 * share);
+    bool soon = used >= (os_load32(&budget_pays) ? limit / 2 : limit - 5 * share);
     return (uint32_t)soon << BUDGET_SOON | (uint32_t)(used >= limit - 3 * share) << BUDGET_STACKS |
            (uint32_t)(used >= limit - 2 * share) << BUDGET_ENDS |
            (uint32_t)(used >= limit && use.of_frames >= 2 * share) << BUDGET_FRAMES;
@@ -52,6 +51,7 @@ void budget_begin(uint64_t bytes, struct budget_use (*use)(void)) {
 static void budget_abandon(void) {
     looks = full = 0;
     budget_wanted = 0;
+    budget_pays = 1;
     budget_run_sites = 0;
     budget_run_sites_until = BUDGET_RUN_SITES;
     budget_wants = budget_wants_until = budget_reserve = 0;

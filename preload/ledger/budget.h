@@ -15,7 +15,7 @@
 
 /* Steps in which the memory runs out. Each step restricts more than the step before it. */
 enum budget {
-    BUDGET_SOON, /* it is time to look for old stacks */
+    BUDGET_SOON, /* it is time to look for old stacks: half of the memory is used, or nearly all (budget_pays) */
     /* A new stack must take the place of an old one (fold.h). If it cannot, the event counts at the nearest outer
      * stack. Threads get no more counters of their own. */
     BUDGET_STACKS,
@@ -30,8 +30,7 @@ bool budget_has(uint64_t bytes);
 enum { BUDGET_IDS = 1024 };
 struct budget_use {
     uint64_t bytes, of_frames; /* used bytes; the part of them that holds frames */
-    uint64_t ids;   /* used ids, in units of 1/BUDGET_IDS of all ids that there can be: ids run out like memory */
-    bool gave_back; /* a fold has begun by now */
+    uint64_t ids; /* used ids, in units of 1/BUDGET_IDS of all ids that there can be: ids run out like memory */
 };
 /* Sets the limit, `bytes`. `use` returns the present sum of what is used. */
 void budget_begin(uint64_t bytes, struct budget_use (*use)(void));
@@ -61,6 +60,10 @@ static inline void budget_note_losses(void) {
     if (unlikely(os_load(&ledger_head->lost[SNAP_LOST_STACKS]) >= os_load(&budget_losses_until)))
         budget_ask(BUDGET_LEAST_USED);
 }
+
+/* 1: the newest fold found enough dead stacks, or there was none yet. Then the next fold begins when half of the memory
+ * is used. 0: it begins when nearly all is used. */
+extern uint32_t budget_pays;
 
 /* How many ids new stacks will take while a fold is at work. */
 extern uint32_t budget_reserve;
