@@ -25,8 +25,9 @@ static struct {
     struct vram_limits limits;
 } wish; /* the lock of the table protects it */
 
-/* How many bytes are missing in the stock of pinned memory: the content that may be on the host after the next move, up
- * to the limit, minus the stock. Kept backups do not count, because their blocks count as live. */
+/* How many bytes are missing in the stock of pinned memory. The stock should be as large as the content that may be on
+ * the host after the next move, but no larger than the limit. Standby backups are not added to this content, because
+ * their blocks are among the live blocks. */
 static uint64_t missing_now(const struct vram_limits *limits) {
     uint64_t full = vram_backup_bytes(VRAM_PINNED), standby = vram_backup_standby();
     uint64_t wanted = vram_sums(0, UINT32_MAX).live + (full > standby ? full - standby : 0);
@@ -50,7 +51,7 @@ static void find_allowance(void *context) {
 /* How much may be pinned now: no more than a move might pin, and only while the system has at least as much memory left
  * as is pinned. If less were left, the next move would give the pinned memory back. To read the figures, files are
  * opened. They must not get the numbers of descriptors that the program is about to open, so a thread with descriptors
- * of its own reads them. The answer is also 0 if the figures cannot be read. */
+ * of its own reads them. If the figures cannot be read, the answer is 0. */
 static uint64_t allowance_now(const struct vram_limits *limits) {
     struct allowance allowance = {.limits = limits};
     bool own_files;
@@ -81,9 +82,9 @@ void vram_ahead_loaded(void) {
 
 /* --- on the device thread --- */
 
-/* Copies the wish. True: memory may be pinned in its context now. Then a thread that moves memory or ends this context
- * waits until vram_move_end_pinning. *later: there is a wish, so after a false answer the caller must ask again
- * later. */
+/* Copies the wish. True: memory may be pinned in its context now, and from now on a thread that moves memory or ends
+ * this context waits until vram_move_end_pinning. *later becomes true if there is a wish. A caller that got false must
+ * then ask again later. */
 static bool begin_pinning(struct vram_stock_wish *out, struct vram_limits *limits, bool *later) {
     vram_table_lock();
     *later = wish.context != NULL;

@@ -1,10 +1,10 @@
 /* vram_ahead.h — pins memory for moves before the first move needs it, so that no move waits until memory is pinned.
- * In: blocks that were served, and moments at which a model may be complete. Out: pinned memory for them, in large
- * pieces, within the limit for pinned memory (vram_stock.h); and the copy buffers of moves. Only the device thread pins
- * ahead (vram_thread.h), and no thread of the program waits for it, except a thread that moves device memory or ends a
- * context: such a thread waits until the present piece is pinned. While a stream is in capture, no pinning begins.
- * After pinned memory was given back because memory was short, nothing is pinned ahead until a move has pinned new
- * memory itself. */
+ * In: blocks that were served, and moments at which a model may be complete. Out: pinned memory for these blocks, in
+ * large pieces, within the limit for pinned memory (vram_stock.h); and the copy buffers of moves. Only the device
+ * thread (vram_thread.h) pins ahead. No thread of the program waits for the device thread, with one exception: a thread
+ * that moves device memory or ends a context waits until the present piece is pinned. While a stream is in capture, no
+ * pinning begins. After pinned memory was given back because memory was short, nothing is pinned ahead until a move has
+ * pinned new memory itself. */
 #ifndef MEMSTOW_VRAM_AHEAD_H
 #define MEMSTOW_VRAM_AHEAD_H
 

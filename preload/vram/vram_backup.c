@@ -122,8 +122,8 @@ bool vram_backup_make(const struct vram_driver *driver, struct vram_block *self,
 
 uint32_t vram_backup_make_file(struct vram_block *self, const struct vram_limits *limits, struct stow_file *file) {
     if (!limits->disk || seal_is_set()) return STOW_EMPTY;
-    /* If a disk fails, a read of ours through a file mapping raises a signal that kills the process. A copy by the
-     * kernel returns an error. */
+    /* If a disk fails, a read through a file mapping raises a signal that kills the process. A copy by the kernel
+     * returns an error instead. So without such copies (os_can_peek), no backup is made in a file. */
     if (!os_can_peek()) return STOW_NO_KERNEL_HELP;
     uint32_t refusal = add_backup_bytes(VRAM_IN_FILE, self->size) <= limits->disk
                            ? stow_file_open(file, NULL, self->size)
@@ -172,8 +172,8 @@ bool vram_backup_use(struct vram_block *self) {
     return true;
 }
 
-/* Waits for the lock of the list, however long that takes. If there is no memory for a longer list, the backup's memory
- * is never freed. */
+/* Puts the backup into a list, from which vram_backup_collect frees it. Waits for the lock of this list, however long
+ * that takes. If there is no memory for a longer list, the backup's memory is never freed. */
 void vram_backup_leave(struct vram_block *self) {
     if (!self->backup) return;
     lock_hold(&busy);

@@ -21,8 +21,8 @@ enum {
 enum vram_state {
     VRAM_LIVE,
     VRAM_STOWED, /* its content is in `backup`, or was discarded */
-    /* freed by the program. If the block has an `event`, it waits for the event. If it has none, or if `copied` is set,
-     * it waits until nothing runs in its context */
+    /* The program has freed the block. If the block has an `event`, the block ends after this event. If it has no
+     * event, or if `copied` is set, it ends when nothing runs in its context */
     VRAM_FREEING,
     VRAM_WRECK, /* it is being ended, or the driver did not take back all of it */
     VRAM_SPARE, /* freed, and kept with its memory for the next request of its size (vram_spare.h) */
@@ -36,7 +36,7 @@ struct vram_block {
     struct vram_block *lower, *higher;            /* in the table's tree: blocks at lower and at higher addresses */
     struct vram_block *freed_next, *freed_before; /* in the queue of freed blocks and wrecks, or of spares */
     struct vram_block *shelf_next, *shelf_before; /* on the table's shelf for the block's size */
-    uint64_t at, size, asked; /* at: the address; asked: bytes as requested; size: the same in whole VRAM_GRANULEs */
+    uint64_t at, size, asked; /* at: the address; asked: bytes as requested; size: `asked` in whole VRAM_GRANULEs */
     uint64_t rank;            /* in the tree, a block has a higher rank than the blocks below it */
     bool in_tree;
     uint64_t piece;   /* bytes of each piece; the last piece may have fewer */
@@ -72,7 +72,7 @@ struct vram_block {
     cuda_memory memory[VRAM_PIECES];
 };
 
-/* --- steps; a result of type int is 0 or the driver's error --- */
+/* --- steps that make, change and end a block. Functions of type int return 0 or the driver's error --- */
 
 /* Sets the sizes of the block and of its pieces, for a request of `bytes`. */
 void vram_block_plan(struct vram_block *self, uint64_t bytes);

@@ -147,8 +147,9 @@ static bool context_has_ended_work(const struct vram_driver *driver, const struc
     return has_ended;
 }
 
-/* For each of at most STREAMS_MOST streams: an event that was not complete when this search asked the driver. Events
- * recorded later in the same stream were not complete either, so the driver is not asked about them. */
+/* What a search for freed blocks remembers: for each of at most STREAMS_MOST streams, an event that was not complete
+ * when the search asked the driver. Events that were recorded later in the same stream are not complete either, so the
+ * search does not ask the driver about them. */
 enum { STREAMS_MOST = 8 };
 struct stalled {
     const struct vram_driver *driver;
@@ -216,7 +217,8 @@ static struct vram_block *next_freed(struct stalled *self, uint64_t search) {
     return block;
 }
 
-/* Ends the block, or keeps it as a spare, if the work that uses it is done. False: that was not possible yet. */
+/* Ends the block, or keeps it as a spare, if the work that uses it is done. False: the work is not done, or the block
+ * became a wreck. */
 static bool try_to_end(struct stalled *self, struct vram_block *block) {
     if (is_executed(self, block)) return vram_end_freed(self->driver, block);
     vram_end_give_back(block, block->state);

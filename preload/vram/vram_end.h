@@ -12,8 +12,8 @@
 void vram_end_give_back(struct vram_block *self, enum vram_state state);
 /* Ends the block now. False: the driver did not take back all of it, and the block is a wreck (VRAM_WRECK). */
 bool vram_end_now(const struct vram_driver *driver, struct vram_block *self);
-/* Keeps a freed block that nothing uses any more for the next request (vram_spare.h), or ends it now. False: the block
- * became a wreck. */
+/* Call it when nothing uses a freed block any more. It keeps the block for the next request (vram_spare.h), or ends it
+ * now. False: the block became a wreck. */
 bool vram_end_freed(const struct vram_driver *driver, struct vram_block *self);
 /* Ends the spares of an owner (0: of all owners). Returns how many ended. */
 uint32_t vram_end_spares(const struct vram_driver *driver, uint32_t owner);

@@ -17,7 +17,7 @@ enum { VRAM_LEAVING = VRAM_SLOTS + 2 };
 struct vram_leaving {
     const struct vram_driver *driver;
     struct vram_ring *ring;
-    /* Gets a block whose copy is over. `why`: VRAM_REFUSAL_DONE, or the reason why the block stays on its device.
+    /* Gets a block whose copy has ended. `why`: VRAM_REFUSAL_DONE, or the reason why the block stays on its device.
      * `error`: the driver's, or 0. */
     void (*over)(void *context, struct vram_block *block, enum vram_refusal why, int error);
     void *context;
@@ -36,16 +36,15 @@ struct vram_leaving {
     uint64_t turn; /* how many parts were begun so far; part N uses lane N % VRAM_SLOTS */
 };
 
-/* Begins to copy a block, and hands earlier blocks whose copies are over to `over`. The added block itself is not
- * handed over before the next call: the caller may use it until then. */
+/* Begins to copy a block. Calls `over` for the earlier blocks whose copies have ended. Does not yet call `over` for the
+ * added block itself, so the caller may use this block until it calls a function of vram_leaving.h again. */
 void vram_leaving_add(struct vram_leaving *self, struct vram_block *block);
-/* As vram_leaving_add, for a block that needs no copy any more: its copy is over with this result, or was never
- * begun. */
+/* As vram_leaving_add, for a block that needs no copy: its copy has ended with this result, or was never begun. */
 void vram_leaving_add_copied(struct vram_leaving *self, struct vram_block *block, enum vram_refusal why, int error);
-/* Waits until the copies of all blocks are over, but hands no block to `over`. Returns the block that was added last,
- * with its result. */
+/* Waits until the copies of all blocks have ended, but does not call `over`. Returns the entry of the block that
+ * was added last; the entry has the result of this block's copy. */
 struct vram_leaving_block *vram_leaving_wait(struct vram_leaving *self);
-/* Waits until the copies of all blocks are over, and hands all blocks to `over`. */
+/* Waits until the copies of all blocks have ended, and calls `over` for each of the blocks. */
 void vram_leaving_end(struct vram_leaving *self);
 
 static inline bool vram_leaving_any(const struct vram_leaving *self) { return self->first != self->next; }

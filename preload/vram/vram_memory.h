@@ -14,7 +14,7 @@ struct vram_request {
     uint32_t device, owner;
     cuda_handle context; /* the thread's current context; for in_stream it may be the stream's context instead */
     bool in_stream;      /* requested from a pool: served in place of the pool */
-    cuda_handle stream;  /* for in_stream: the stream in whose order it is requested */
+    cuda_handle stream;  /* for in_stream: the stream that the program gave with the request */
 };
 /* Serves a request. Returns 0 and the address in *at, or the driver's error. After a failure, memory that the driver
  * did not take back at once is given back later. */
@@ -26,9 +26,9 @@ int vram_memory_serve(const struct vram_request *request, uint64_t *at);
 int vram_memory_reach(void);
 
 /* Free the block at `at`. *result: 0 or the driver's error. False: the block is not ours.
- * vram_memory_free works as cuMemFree does. In two cases it first waits until nothing runs in the block's context: a
- * copy of the block may go on; or the block is live, and was not requested from a pool. During a capture it does not
- * wait, and the block ends later.
+ * vram_memory_free works as cuMemFree does. It first waits until nothing runs in the block's context, if a copy of the
+ * block may still go on, or if the block is live and was not requested from a pool. During a capture it does not wait,
+ * and the block ends later.
  * vram_memory_free_in frees the block when the present work on a stream is done. */
 bool vram_memory_free(uint64_t at, int *result);
 bool vram_memory_free_in(uint64_t at, cuda_handle stream, int *result);
@@ -45,10 +45,10 @@ bool vram_memory_wait_freed(void);
 
 /* A served block, as the next two functions give it. */
 struct vram_found {
-    uint64_t at, asked, size; /* at: the address; asked: bytes as requested; size: the same in whole VRAM_GRANULEs */
-    uint64_t id;         /* the memory's id, different from the driver's ids; a new one when the memory comes back */
-    uint64_t devices;    /* a bit for each device that may use the block */
-    cuda_handle context; /* the context of the request */
+    uint64_t at, asked, size; /* at: the address; asked: bytes as requested; size: `asked` in whole VRAM_GRANULEs */
+    uint64_t id;              /* the memory's id. The driver has no such id. Memory that comes back gets a new id */
+    uint64_t devices;         /* a bit for each device that may use the block */
+    cuda_handle context;      /* the context of the request */
     enum vram_state state;
     uint32_t device;
     bool in_stream, rdma; /* rdma: network cards can use it */

@@ -306,7 +306,8 @@ static struct vram_block *next_block(struct move *self, enum vram_state state) {
     return NULL;
 }
 
-/* Drops a block's backup. If the device may still write to the backup, its memory stays until vram_backup_collect. */
+/* Drops a block's backup. If the device may still write to the backup, the backup's memory stays until
+ * vram_backup_collect. */
 static void drop_backup(struct vram_block *block) {
     if (block->backup_kind == VRAM_PINNED && ring.unsettled) vram_backup_leave(block);
     vram_backup_drop(block);
@@ -323,9 +324,9 @@ static void collect_backups(void) {
 
 static bool must_stop(const struct move *self) { return move_is_ended(self->options->end) || vram_thread_must_end(); }
 
-/* Takes the next block to move out. `first`: it is the first of those that move together. The wait for all contexts is
- * over, so `quieting` becomes false. From now on, a thread that ends a context waits for the mover only if the mover
- * uses that context (works_in). */
+/* Takes the next block to move out. `first`: this block is the first of those that move together. The wait for all
+ * contexts is over, so `quieting` becomes false. From now on, a thread that ends a context waits for the mover only if
+ * the mover uses that context (works_in). */
 static struct vram_block *take_next(struct move *self, bool first) {
     vram_table_lock();
     struct vram_block *block = must_stop(self) ? NULL : next_block(self, VRAM_LIVE);
@@ -337,7 +338,8 @@ static struct vram_block *take_next(struct move *self, bool first) {
     return block;
 }
 
-/* Takes the next blocks to move out: one, or as many as are hashed at once. */
+/* Takes the next blocks to move out. A move that hashes blocks takes as many as it hashes at once. Any other move takes
+ * one block. */
 static uint32_t take_batch(struct move *self) {
     uint32_t count = 0, most = wants_hashes(self) ? VRAM_HASHES : 1;
     while (count < most && (self->batch[count] = take_next(self, !count))) count++;
@@ -417,7 +419,8 @@ static uint32_t of_one_context(const struct move *self, uint32_t first, uint32_t
     return i - first;
 }
 
-/* Gives back a block that was not moved, because the move must stop. A kernel that hashes the block may still run. */
+/* Gives back a block that stays because the move must stop. Sets `copied` if the device may still copy, or if a kernel
+ * may still read the block to hash it. */
 static void stay(struct vram_block *block) {
     block->copied = ring.unsettled || hash.unsettled;
     vram_end_give_back(block, VRAM_LIVE);
@@ -524,7 +527,7 @@ static void move_in(struct move *self) {
         block->copied = ring.unsettled;
         if (self->refusal && !ring.unsettled) vram_move_strip(block);
         if (!self->refusal && !vram_backup_keep(block, &self->options->limits)) vram_backup_drop(block);
-        /* The memory gets a new id, so that a client that had registered it registers it again. */
+        /* The memory gets a new id. The id tells a client that registered the memory to register it again. */
         if (!self->refusal) self->moved += block->size, block->id = vram_table_id();
         holds_no_more_than(next);
         vram_end_give_back(block, self->refusal ? VRAM_STOWED : VRAM_LIVE);
@@ -664,8 +667,8 @@ static bool has_any(uint32_t owner, bool out) {
     return out ? sums.live : sums.stowed;
 }
 
-/* Signals are blocked during the move, as in a move of the host's memory. A handler that left the move by longjmp would
- * leave the mover's blocks taken for ever, and no other move could begin. */
+/* Blocks signals during the move. Otherwise a signal handler could leave the move by longjmp: then the mover's blocks
+ * would stay taken for ever, and no other move could begin. */
 static void move_all(struct move *self, bool out) {
     uint64_t signals;
     bool blocked = lock_out_signals(&signals);

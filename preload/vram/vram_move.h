@@ -27,7 +27,7 @@ struct vram_move_options {
     bool at_once;                     /* wait neither for another move nor for a call that ends a context */
     uint64_t trigger;                 /* the number of the trigger that began this move; 0: a request began it */
     struct vram_unchanged *unchanged; /* NULL, or where a move out tells what it did not copy */
-    /* for moving out: once the move is to end (move_is_ended), it stops after its present block */
+    /* for a move out: says when the move must end (move_is_ended). The move then stops after its present block */
     struct move_end end;
 };
 /* Both return the bytes that moved. If bytes stayed, *refusal and *error (the driver's) say why. The first reason
@@ -39,14 +39,15 @@ uint64_t vram_move_in(const struct vram_move_options *options, enum vram_refusal
 /* Gives unused pinned memory and standby backups back to the system. During a move it does nothing. */
 void vram_move_shrink(void);
 
-/* Call these before and after the thread pins memory ahead of need (vram_ahead.h) in this context. In between, no move
- * begins, and no call ends the context. The caller of vram_move_begin_pinning holds the lock of the table. False: a
- * move goes on or is about to begin, or a call ends a context. */
+/* Call vram_move_begin_pinning before the device thread pins memory ahead of need (vram_ahead.h) in this context, and
+ * vram_move_end_pinning afterwards. In between, no move begins, and no call ends the context. The caller of
+ * vram_move_begin_pinning holds the lock of the table. vram_move_begin_pinning returns false if a move is in progress
+ * or about to begin, or if a call that ends a context is in progress. */
 bool vram_move_begin_pinning(cuda_handle context);
 void vram_move_end_pinning(void);
-/* Call these between vram_move_begin_pinning and vram_move_end_pinning. vram_move_lacks_buffers: whether the copy
- * buffers of moves are lacking; false also if another context has them. vram_move_make_buffers makes them; the context
- * is the current one. Returns 0 or the driver's error. */
+/* Call these between vram_move_begin_pinning and vram_move_end_pinning. vram_move_lacks_buffers returns whether moves
+ * lack their copy buffers; if another context than `context` has the buffers, it returns false. vram_move_make_buffers
+ * makes the buffers in `context`, which must be the current context. It returns 0 or the driver's error. */
 bool vram_move_lacks_buffers(cuda_handle context);
 int vram_move_make_buffers(cuda_handle context, uint32_t device);
 

@@ -16,7 +16,7 @@ typedef void vram_owned_visitor(uint32_t owner, uint64_t bytes, bool stowed, voi
 void vram_owned_visit(vram_owned_visitor *visit, void *context);
 /* A block that is stowed. */
 struct vram_stowed {
-    uint64_t at, asked, bytes; /* at: the address; asked: bytes as requested; bytes: the block's size (VRAM_GRANULE) */
+    uint64_t at, asked, bytes; /* at: the address; asked: bytes as requested; bytes: `asked` in whole VRAM_GRANULEs */
     uint64_t ns, trigger;      /* ns: when it left its device; trigger: the number of the trigger that moved it, or 0 */
     uint32_t owner, device;
 };
@@ -26,8 +26,8 @@ void vram_owned_visit_stowed(vram_stowed_visitor *visit, void *context);
 /* Gives all served memory of the owner `from` to the owner `to`. */
 void vram_owned_change(uint32_t from, uint32_t to);
 /* Takes the block at `at`, so that it does not move until vram_owned_let_go. Waits while another thread has taken it.
- * True: *held is the block; NULL: no served block begins there. False: the block is off its device, and was not
- * taken. */
+ * Returns true and sets *held to the block, or to NULL if no served block begins at `at`. Returns false if the block is
+ * off its device; then it was not taken. */
 bool vram_owned_hold(uint64_t at, struct vram_block **held);
 /* Gives the block to an owner (0: nobody). `mixed`: other owners have parts of it, so it does not move. */
 void vram_owned_assign(struct vram_block *held, uint32_t owner, bool mixed);

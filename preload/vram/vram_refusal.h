@@ -26,10 +26,10 @@ enum vram_refusal {
     VRAM_REFUSAL_WORKSPACE, /* a library uses it as a workspace, on behalf of all its callers */
     VRAM_REFUSAL_MIXED,     /* other owners have parts of the block */
     VRAM_REFUSAL_DRIVER,    /* the driver answered with an error */
-    VRAM_REFUSAL_NO_MEMORY, /* there is no host memory for it, or the limit is reached */
+    VRAM_REFUSAL_NO_MEMORY, /* the host has no memory for the backup, or the limit is reached */
     VRAM_REFUSAL_DISK_FULL, /* the disk is full, or the limit for files is reached */
     VRAM_REFUSAL_DISK_ERROR,
-    VRAM_REFUSAL_DISK,    /* no directory for it can be used, or no file can be made or mapped there */
+    VRAM_REFUSAL_DISK,    /* no directory can be used for the backup, or no file can be made or mapped in it */
     VRAM_REFUSAL_NO_VRAM, /* there is no device memory to which the block could come back */
     VRAM_REFUSAL_CHANGED, /* the copy differs from the original */
     VRAM_REFUSAL_AIMDO,   /* comfy-aimdo is loaded, which manages addresses itself */

@@ -1,7 +1,8 @@
 /* vram_spare.h — freed blocks that are kept with their addresses and memory, for the next request of the same size.
- * In: freed blocks that nothing uses any more, requests. Out: a block for a request, for which the driver need not make
- * physical memory. A block is kept only if the calling thread is in a scope of the block's owner: memory that is freed
- * within the scope is temporary. The end of the scope gives the spares back. */
+ * In: freed blocks that nothing uses any more, requests. Out: a block for a request. Such a block has its physical
+ * memory already, so the driver need not make any. A block is kept only if the calling thread is in a scope of the
+ * block's owner, because memory that is freed within its owner's scope is temporary. The end of the scope gives the
+ * spares back. */
 #ifndef MEMSTOW_VRAM_SPARE_H
 #define MEMSTOW_VRAM_SPARE_H
 

@@ -12,7 +12,7 @@
 /* Sums over the blocks of an owner (0: of all owners) on a device (UINT32_MAX: on all devices). */
 struct vram_sums {
     uint64_t live, stowed;        /* bytes, in whole granules (VRAM_GRANULE) */
-    uint64_t asked, stowed_asked; /* bytes as requested; asked: of live and stowed blocks; stowed_asked: of stowed */
+    uint64_t asked, stowed_asked; /* bytes as requested: of live and stowed blocks, and of stowed blocks alone */
     uint64_t in_streams;          /* as `asked`, but only of blocks that are served in place of a pool */
     uint64_t streams_taken;       /* the bytes of these blocks in whole granules */
     /* peaks of the device over all owners, since these peaks were reset; 0 if the sums are of all devices */

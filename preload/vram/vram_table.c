@@ -20,8 +20,8 @@ static struct vram_block *shelves[SHELVES];
 static struct vram_sums sums[VRAM_DEVICES + 1]; /* by device; the last entry: of all devices */
 uint64_t vram_table_word;
 static uint32_t turn;                  /* a futex: how often vram_table_changed was called */
-static uint32_t count, pending, freed; /* numbers: of all blocks; of freed blocks and wrecks (VRAM_WRECK); of freed
-                                        * blocks alone */
+static uint32_t count, pending, freed; /* count: the number of all blocks; pending: the number of freed blocks and
+                                        * wrecks (VRAM_WRECK); freed: the number of freed blocks */
 uint32_t vram_table_spare;
 static uint64_t numbers;
 
@@ -213,7 +213,8 @@ struct vram_block *vram_table_first_of_size(uint64_t size) {
 
 /* --- blocks that come, change and go --- */
 
-/* Adds a block to the sums (`times` is 1), or takes it off (`times` is UINT64_MAX, because unsigned numbers wrap). */
+/* Adds a block to the sums if `times` is 1, and subtracts it if `times` is UINT64_MAX: unsigned numbers wrap, so
+ * UINT64_MAX acts as -1. */
 static void add_times(struct vram_sums *to, const struct vram_block *block, uint64_t times) {
     bool is_there = block->state <= VRAM_STOWED;
     if (block->state == VRAM_LIVE) to->live += times * block->size;
@@ -237,7 +238,8 @@ static void count_in(const struct vram_block *self) { count_times(self, 1); }
 
 static void vram_table_count_out(const struct vram_block *self) { count_times(self, UINT64_MAX); }
 
-/* The rank of a block: its number, scrambled. Blocks with neighbouring addresses thus have unrelated ranks. */
+/* The rank of a block is its number, scrambled. Scrambling makes the ranks of blocks with neighbouring addresses
+ * unrelated. */
 static uint64_t vram_table_rank_of(uint64_t number) {
     number = (number ^ number >> 30) * 0xBF58476D1CE4E5B9u;
     number = (number ^ number >> 27) * 0x94D049BB133111EBu;

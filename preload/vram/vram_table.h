@@ -57,10 +57,10 @@ struct vram_sums vram_table_sums_of(uint32_t owner, uint32_t device);
  * earlier ones. vram_table_last_number: the number that was made last. These functions need no lock. */
 uint64_t vram_table_number(void);
 uint64_t vram_table_last_number(void);
-/* Needs no lock: an id for memory, different from all other ids. */
+/* Makes an id for memory, different from all other ids. Needs no lock. */
 uint64_t vram_table_id(void);
-/* Need no lock. count: the number of all blocks; pending: of freed blocks and wrecks; freed: of freed blocks alone;
- * spares: whether there are any. */
+/* These functions need no lock. vram_table_count: the number of all blocks. vram_table_pending: the number of freed
+ * blocks and wrecks. vram_table_freed: the number of freed blocks. vram_table_spares: whether there are spares. */
 uint32_t vram_table_count(void);
 uint32_t vram_table_pending(void);
 uint32_t vram_table_freed(void);
@@ -78,7 +78,8 @@ extern uint64_t vram_table_word;
  * bits. These bits are free, because the address is a multiple of 64. */
 static inline uint64_t vram_table_my_word(void) { return (uint64_t)os_thread() | VRAM_TABLE_HELD; }
 
-/* Waits for the lock. False, only with `gives_up`: this thread has the lock already. */
+/* Waits for the lock, takes it, and returns true. If `gives_up` is set and this thread has the lock already, returns
+ * false. */
 bool vram_table_wait_for_lock(bool gives_up);
 void vram_table_wake_one(void);
 

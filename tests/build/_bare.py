@@ -4,7 +4,7 @@ import shlex, subprocess, sys
 import support
 
 # The loader needs /proc for $ORIGIN, by which it finds the command's libraries. The test's folder and this tree have
-# the same paths inside the root as outside; there the tree is read-only.
+# the same paths inside the root as outside. Inside, the tree is read-only.
 ENTER = """
 mount -t proc proc "$ROOT/proc"
 mkdir -p "$ROOT$HERE" "$ROOT$TREE"
@@ -24,7 +24,8 @@ class Bare:
         self.why_not = (made.stdout + made.stderr).strip().splitlines()[-1] if made.returncode else None
 
     def run(self, *command, **options):
-        """Runs a command in the root, in the test's folder. Its Python environment is /v."""
+        """Runs a command inside the root. The command begins in the test's folder. /v is the Python environment of the
+        root."""
         return support.run(*self.enter(), *command, env={"PATH": PATH, "HOME": "/root", "LC_ALL": "C.UTF-8"}, **options)
 
     def enter(self):
@@ -40,8 +41,8 @@ class Bare:
         return path
 
     def install_packages(self, *specs):
-        """Installs Python packages for /v. The pip outside of the root does it, because its configuration says where
-        packages are found. Returns None, or why it cannot."""
+        """Installs Python packages for /v. The pip outside of the root installs them, because that pip's
+        configuration says where packages are found. Returns None, or why the installation failed."""
         version = self.run("/v/bin/python", "-c", "import sys; print('%d.%d' % sys.version_info[:2])").stdout.strip()
         done = support.run(sys.executable, "-m", "pip", "-q", "--disable-pip-version-check", "install",
                            "--only-binary=:all:", "--python-version", version, "--target", self.folder / "packages",

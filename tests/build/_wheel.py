@@ -1,5 +1,5 @@
-"""What an installed wheel must do: alone in a clean environment, and beside other packages, with the plugin of pytest
-and with a ComfyUI that has the node pack."""
+"""Checks what an installed wheel must do. Some checks need the wheel alone, in a clean environment. The checks of the
+plugin of pytest, and of a ComfyUI that has the node pack, need other packages beside it."""
 import json, os, pathlib, re, shutil, subprocess, sys
 
 import support
@@ -16,8 +16,8 @@ def test_fine(): pass
 
 
 def pythons():
-    """(version, path) of each installed Python 3.9 or later that can make an environment; one of each version, the
-    oldest first."""
+    """Returns (name, path) of installed Pythons from 3.9 on that can make an environment: one Python of each version,
+    the oldest first."""
     found = {}
     places = [pathlib.Path(p) for p in os.environ["PATH"].split(":")]
     places += sorted(pathlib.Path.home().glob(".pyenv/versions/3.*/bin"))
@@ -30,8 +30,8 @@ def pythons():
 
 
 def pip(venv, *words):
-    """Runs the pip of the tests' Python for the environment, which has none: to install pip there takes longer than the
-    whole test."""
+    """Runs the pip of the tests' Python for the environment. The environment itself has no pip, because to install pip
+    there takes longer than the whole test."""
     support.run(support.PYTHON, "-m", "pip", "-q", "--disable-pip-version-check", "--python", venv / "bin/python",
                 *words)
 
@@ -96,8 +96,8 @@ def settle_start(name):
 
 def check_comfyui(prefix, command, name="comfyui", itself=False):
     """Starts ComfyUI under this command, and runs a workflow. `prefix` is where the wheel is installed, as the started
-    ComfyUI sees it; `name` is for ComfyUI's folder, log and ledger. itself: ComfyUI is started alone, and starts itself
-    again with the command that it finds."""
+    ComfyUI sees it; `name` is for ComfyUI's folder, log and ledger. itself: ComfyUI is started without memstow, and
+    starts itself again under the command that it finds."""
     for variable in [variable for variable in os.environ if variable.startswith("MEMSTOW")]:
         del os.environ[variable] # the build of this tree must not be found
     os.environ["PATH"] = "/usr/sbin:/usr/bin:/sbin:/bin"

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # timeout: 300
-"""What tests/real/broad reports of four kinds of programs: those that do the same under memstow, those that do not,
-those that cannot be compared, and those that cannot be installed. Processes that they leave running are ended. With
-fewer than forty programs the test is skipped, and names those that are missing."""
+"""Checks what tests/real/broad reports of four kinds of programs: programs that do the same under memstow, programs
+that do not, programs that cannot be compared, and programs that cannot be installed. tests/real/broad ends the
+processes that the programs leave running. If fewer than forty programs ran, it is skipped, and names the programs that
+are missing."""
 import os, pathlib, shutil, sys
 
 import support

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # needs: cc deb:dpkg-dev deb:file
 # long
-"""Debian's package of this build has a copyright file in Debian's form, which names what is linked into the files; a
-changelog; compressed man pages, whose names `whatis` can read. lintian finds no fault in it, where lintian is installed
-(tests/build/release_long installs it)."""
+"""Debian's package of this build has a copyright file in Debian's form, a changelog, and compressed man pages. The
+copyright file names what is linked into the package's files. `whatis` can read the names of the man pages. If lintian
+is installed, it finds no fault in the package. tests/build/release_long installs the package."""
 import gzip, pathlib, re, shutil
 
 import support

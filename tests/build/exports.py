@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""libmemstow.so exports memstow_* and the functions that it stands in for. libmemstow_cupti.so exports the functions
-that a driver calls. Both need libc alone."""
+"""libmemstow.so exports memstow_* and the functions that programs call in place of libc's, the loader's and CUDA's.
+libmemstow_cupti.so exports the functions that a driver calls. Both libraries need no other library than libc."""
 import re
 
 import support
@@ -39,8 +39,8 @@ def needed(library=support.LIBRARY):
 
 
 def segments_of(library):
-    """The program headers, and the bytes of thread-local storage. glibc leaves little of it for libraries that are
-    opened later."""
+    """Returns the program headers as text, and the size of the library's thread-local storage in bytes. glibc leaves
+    little thread-local storage for libraries that are opened later, so this size must be small."""
     text = support.run("readelf", "-lW", library).stdout
     thread_local = re.search(r"^\s*TLS\s+\S+ \S+ \S+ \S+ (0x\w+)", text, re.M)
     return text, int(thread_local[1], 16) if thread_local else 0

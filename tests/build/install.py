@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # needs: cc
-"""What `cmake --install` installs works from its place: the command, the library, the header, pkg-config, the man pages
-and the completion of bash, zsh and fish."""
+"""All that `cmake --install` installs works where it is installed: the command, the library, the header, pkg-config,
+the man pages and the completion of bash, zsh and fish."""
 import pathlib
 
 import support

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""The rooms of preload/ and tools/ are those of the tables in docs/design.md, in the same order. Each room uses only
-rooms above it there, by its includes and by the symbols of its objects; cupti/ uses all of preload/ but the hooks.
-Includes make no circle, and each names its file from the root, so that none is overlooked. A circle of calls inside a
-room has at most five files. Only few files may look inside a thread's slot."""
+"""The rooms of preload/ and tools/ are the rooms of the tables in docs/design.md, in the same order. Each room uses
+only rooms above it in its table. Two things show what a room uses: its includes, and the symbols of its objects. cupti/
+uses all rooms of preload/ but the hooks. Includes make no circle. Each include names its file by the path from the
+root, so that this test overlooks no include. A circle of calls inside a room has at most five files. Only few files may
+look inside a thread's slot."""
 import collections, pathlib, re, subprocess
 
 import support
@@ -77,7 +78,8 @@ def objects(hall):
 
 
 def calls(hall):
-    """(file, file, symbol): the first object uses this symbol of the second."""
+    """Returns a set of (user, owner, symbol): the object of the file `user` uses this symbol, which the object of the
+    file `owner` defines."""
     owner, wanted = {}, collections.defaultdict(set)
     names = {str(path): name for name, path in objects(hall).items()}
     for line in subprocess.run(["nm", "-A", *names], capture_output=True, text=True, check=True).stdout.splitlines():
@@ -87,7 +89,8 @@ def calls(hall):
             wanted[names[path]].add(symbol)
         elif kind in "TDBRVW":
             owner[symbol] = names[path]
-    # pthread_create and the like belong to libc, also if another library stands in front of it.
+    # The library exports some names of libc, such as pthread_create. A file that uses such a name means libc's
+    # function, so this use is left out.
     exported = subprocess.run(["nm", "-D", "--defined-only", support.LIBRARY], capture_output=True, text=True,
                               check=True).stdout
     libc = {line.split()[-1].split("@")[0] for line in exported.splitlines()} if hall == "preload" else set()
@@ -105,7 +108,7 @@ def edge(hall, rank, here, there, how):
 
 
 def check_circles(hall, found):
-    """Notes a fault for each circle of calls between too many files of one room."""
+    """Notes a fault for each circle of calls that has more than CIRCLE_MOST files, all in one room."""
     inner = collections.defaultdict(set)
     for here, there, _ in found:
         if here.rpartition("/")[0] == there.rpartition("/")[0]:

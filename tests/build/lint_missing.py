@@ -8,7 +8,7 @@ import support
 TOOLS = ["clang-format-14", "clang-tidy-14", "build/venv/bin/ruff", "build/venv/bin/mypy", "../build/venv/bin/mypy",
          "shellcheck"]
 
-# Few programs are found: none with which the script could install others, and no linter.
+# PATH has these few programs only. None of them is a linter, and the script cannot install other programs with them.
 found = support.HERE / "found"
 found.mkdir()
 for name in "bash cat dirname env git grep mkdir sed xargs".split():

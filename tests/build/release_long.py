@@ -51,7 +51,8 @@ def check_wheel(root):
 
 
 def check_with_packages(root):
-    """The plugin and ComfyUI need packages of others. Returns what worked, or why nothing was tried."""
+    """Checks the plugin of pytest and ComfyUI, which need packages that the wheel does not bring. Returns what worked,
+    or why nothing was tried."""
     if why := root.install_packages("pytest==8.3.4"):
         return f"no pytest: {why}"
     check_plugin(root.run, support.HERE)
@@ -62,7 +63,7 @@ def check_with_packages(root):
 
 
 def check_package(root):
-    """Checks the Debian package. It is built on this release and needs the libraries of this release."""
+    """Checks the Debian package, which needs the libraries of the Debian release on which it was built."""
     root.run("sh", "-c", "apt-get install -qq -y --no-install-recommends /release/*.deb")
     assert "files" in root.run("/usr/bin/memstow", "--version").stdout
     return "Debian's package works"

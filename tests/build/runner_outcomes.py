@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # needs: cc
-"""What the runner reports of tests that pass, fail, skip and hang, and of programs with expectations; its closing line;
-how names choose tests. A test marked "alone" runs alone. The processor time counts the time of a test's children."""
+"""Checks what the runner reports of tests that pass, fail, skip and hang, and of programs with expectations. Also
+checks the runner's closing line, and how names choose tests. A test marked "alone" runs alone. The reported processor
+time of a test includes the time of its children."""
 import re, shutil
 
 import _runner, support

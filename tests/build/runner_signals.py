@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A signal ends the runner, its tests and their processes, and their folders are removed. A signal that was
+"""A signal ends the runner, its tests and the tests' processes, and the tests' folders are removed. A signal that was
 ignored when the runner started is not ignored in the tests."""
 import os, signal, subprocess
 

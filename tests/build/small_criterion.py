@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Unit tests use only names of Criterion that tests/unit/tsan/criterion/criterion.h has. This header stands for
-Criterion under ThreadSanitizer; other builds would not notice that a name is missing."""
+"""Unit tests use only names of Criterion that tests/unit/tsan/criterion/criterion.h has. Builds with
+ThreadSanitizer use this header in place of Criterion. Other builds use Criterion itself, so they would not notice that
+the header lacks a name."""
 import re
 
 import support

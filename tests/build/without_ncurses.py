@@ -2,7 +2,8 @@
 # needs: cc
 # timeout: 1200
 # long
-"""Without ncurses the command is built, too: all but `memstow top`, which says so."""
+"""Without ncurses, the command is built with all subcommands but `memstow top`. `memstow top` then says that it needs
+ncurses."""
 import os
 
 import support

@@ -2,8 +2,8 @@
 # needs: cc
 # timeout: 300
 """The instructions that the hooks add to a pair of cudaMallocAsync and cudaFreeAsync. callgrind counts them over a
-runtime whose functions only answer (a test double). They are memstow's own instructions; the figure says nothing about
-time, or about a GPU.
+test double of the CUDA runtime, whose functions only count addresses up. So the figures count memstow's own
+instructions. They say nothing about time, or about a GPU.
 
 Each figure is the difference of a long and a short run. It may not grow by more than 5 % over
 tests/cost/cuda_budget.json, which `RECORD_COST=1 tests/check cost/cuda` writes."""

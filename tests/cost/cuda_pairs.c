@@ -1,5 +1,5 @@
 /* cuda_pairs.c — N pairs of cudaMallocAsync and cudaFreeAsync with 3,000 live blocks, for tests/cost/cuda.py. The
- * runtime is that of tests/bench/cuda_pair.c, whose functions only answer. */
+ * CUDA runtime is the double in tests/bench/cuda_pair.c. Its functions only count addresses up. */
 #include <stddef.h>
 #include <stdlib.h>
 

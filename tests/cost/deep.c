@@ -1,5 +1,6 @@
-/* deep FILE SITES SEED: writes a ledger file with this many sites. Each has a call stack of some ninety frames, as in a
- * program with a large interpreter. Stacks branch towards the inside and share their pieces. */
+/* deep FILE SITES SEED: writes a ledger file with this many sites. Each site has a call stack of some ninety frames,
+ * as in a program with a large interpreter. Many stacks have the same outer frames, and branch further inside. The
+ * branches use the same pieces of 5 to 15 frames again and again. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -29,7 +30,7 @@ static void add_frames(struct builder *builder) {
     free(frames);
 }
 
-/* Pieces of 5 to 15 frames; `starts` has the beginning of each. */
+/* Adds SEGMENTS pieces of 5 to 15 frames. starts[i] becomes the place where piece `i` begins. */
 static void add_segments(struct builder *builder, uint32_t *starts) {
     uint32_t *words = malloc(SEGMENTS * 16 * sizeof *words), used = 0;
     assert(words);
@@ -43,7 +44,8 @@ static void add_segments(struct builder *builder, uint32_t *starts) {
     free(words);
 }
 
-/* Each level has more nodes than the one outside of it; the last nodes are the sites. Returns the number of nodes. */
+/* Adds the nodes level by level, from the outside. Each level has more nodes than the level before it. The last nodes
+ * are the sites. Returns the number of nodes. */
 static uint32_t add_nodes(struct builder *builder, const uint32_t *starts, uint32_t sites) {
     static const double shares[LEVELS] = {0.00001, 0.0001, 0.001, 0.01, 0.03, 0.08, 0.15, 0.3, 0.73};
     struct snap_node *nodes = calloc(2 * (size_t)sites + LEVELS + 1, sizeof *nodes);

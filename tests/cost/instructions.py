@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # needs: cc deb:libjemalloc2
 # timeout: 300
-"""Instructions for one malloc and one free in each mode, and with three kinds of call stacks: found in the leaf cache,
-joined to the last stack, and new. Also for entering and leaving a scope, and for the calls that redis makes over
-jemalloc: malloc, usable size, usable size again, free. callgrind counts them, so a busy machine gives the same numbers.
+"""Counts the instructions of one malloc and one free in each mode, and with three kinds of call stacks: stacks found in
+the leaf cache, stacks joined to the last stack, and new stacks. Also counts the instructions of entering and leaving a
+scope, and of the calls that redis makes over jemalloc: malloc, usable size, usable size again, free. callgrind counts,
+so a busy machine gives the same numbers.
 
 The figures include what the redundancy of a block's header costs: a seal, which shows overwritten headers, and a note
 in freed blocks. When the seal and the note were added (on 23 November 2026, with the toolchain of budget.json), a pair

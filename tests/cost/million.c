@@ -1,6 +1,6 @@
-/* million FILE SITES BLOCKS_EACH [BUSY]: a process whose ledger has this many sites and live blocks, made with the
- * library's own parts without the hooks. Prints "ready" and waits to be killed. With BUSY, BUSY sites get one more
- * block each, ten times a second. They are spread over all sites. */
+/* million FILE SITES BLOCKS_EACH [BUSY]: a process whose ledger has this many sites, with BLOCKS_EACH live blocks each.
+ * It makes the ledger with the library's own parts, without the hooks. It prints "ready" and waits to be killed. With
+ * BUSY, ten times a second, BUSY of the sites get one more block each. These sites are spread over all sites. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>

@@ -2,9 +2,9 @@
 # alone
 # needs: cc stacks
 # timeout: 300
-"""The figures of a running program with a million call stacks, for Prometheus: call stacks are not read, so the command
-takes little more memory than the counters; with --leaks it reads the whole ledger. The test prints the seconds, which
-are not tested."""
+"""`memstow metrics` gives Prometheus the figures of a running program with a million call stacks. Without --leaks the
+command does not read the call stacks, so it takes little more memory than the counters. With --leaks it reads the whole
+ledger. The test prints the seconds, but does not test them."""
 import os, subprocess
 
 import support

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # alone
 # timeout: 300
-"""A running process with a million sites and ten million live blocks. The snapshot from outside is exact and has at
-most 30 MB; reading it takes at most 200 MB. The test prints the seconds; the goal of one second each is not tested."""
+"""Takes a snapshot, from outside, of a running process with a million sites and ten million live blocks. The snapshot
+is exact and has at most 30 MB. The command that reads it takes at most 200 MB of memory. The test prints the seconds;
+the goal of one second each is not tested."""
 import os, pathlib, subprocess, time
 
 import support

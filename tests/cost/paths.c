@@ -1,6 +1,6 @@
-/* paths STACKS BLOCKS_EACH [wait]: a program with this many call stacks that keeps blocks from each. Stacks are some
- * thirty frames deep and differ in the innermost seven. With "wait" it says when it is ready, and waits for a line. It
- * ends by _exit, so that all blocks are live. */
+/* paths STACKS BLOCKS_EACH [wait]: a program that allocates from STACKS call stacks, and keeps BLOCKS_EACH blocks of
+ * each. The stacks are some thirty frames deep and differ in the innermost seven. With "wait" the program says when it
+ * is ready, and waits for a line. It ends by _exit, so that all blocks are still live at the end. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -20,7 +20,8 @@ static void keep(long number, long each) {
 
 static void descend(long number, int level, long each);
 
-/* Each way is a function of its own. The compiler must not turn the last call into a jump. */
+/* Each way is a function of its own, so each way makes another call stack. The assembler comment after the call keeps
+ * the compiler from turning the call into a jump, which would leave no frame of the way on the stack. */
 #define WAY(n)                                                                                                         \
     __attribute__((noinline, noclone)) static void way##n(long number, int level, long each) {                         \
         descend(number, level, each);                                                                                  \

@@ -1,16 +1,19 @@
-/* served.c — what a call costs beside memory that memstow serves, for tests/cost/served.py. Two things are built from
- * this file: the driver (a test double whose functions only answer), and the program:
+/* served.c — what a call costs while memstow serves other memory, for tests/cost/served.py. Two things are built from
+ * this file: a test double of the driver, and the program:
  *
  *   served pair|small|attribute|info|places|move live|freed NUMBER ROUNDS
  *
+ * The first word says what the program does in each round:
  * pair: cuMemAllocAsync and cuMemFreeAsync
- * small: such a pair of a block that is too small to be served
+ * small: cuMemAllocAsync and cuMemFreeAsync for a block that is too small to be served
  * attribute: cuPointerGetAttribute
  * info: cuMemGetInfo
- * places: attribute, from NUMBER places of generated code
- * move: a move of all blocks. Each stays, because the program has its handle. Only the search is measured.
- * live: beside NUMBER blocks
- * freed: beside NUMBER blocks that were freed in a stream that makes no progress
+ * places: cuPointerGetAttribute, called from NUMBER places in generated code
+ * move: a move of all blocks. Each block stays, because the program has its handle, so only the search is measured.
+ *
+ * The second word says which other blocks there are meanwhile (with "places", there is one block):
+ * live: NUMBER live blocks
+ * freed: NUMBER blocks that were freed in a stream that makes no progress
  *
  * The driver's own cuMemAllocAsync gives small blocks only. All other blocks come from memstow. */
 #include <stddef.h>
@@ -106,7 +109,7 @@ typedef int asks(void *value, int which, uint64_t at);
 
 static uint64_t first; /* the first block */
 static uint32_t model;
-static bool hands_out; /* whether the blocks' handles are handed out, so that they do not move */
+static bool hands_out; /* whether the program gets the handles of the blocks. Such blocks do not move */
 
 static bool pair_of(size_t bytes) {
     uint64_t at;
@@ -144,7 +147,8 @@ static bool info(long round) {
 static unsigned char *code;
 static long places;
 
-/* Generates code that calls cuPointerGetAttribute, CODE bytes for each place. The function's address is in front. */
+/* Generates the places. Each has CODE bytes of code, which calls cuPointerGetAttribute. The function's address is in
+ * front of the first place. */
 static bool make_places(long number) {
     static const unsigned char sub[] = {0x48, 0x83, 0xEC, 8, 0xFF, 0x15}, add[] = {0x48, 0x83, 0xC4, 8, 0xC3};
     asks *function = cuPointerGetAttribute;

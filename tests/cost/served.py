@@ -1,18 +1,20 @@
 #!/usr/bin/env python3
 # needs: cc
 # timeout: 400
-"""Instructions of calls beside memory that memstow serves. callgrind counts them over a driver whose functions only
-answer (a test double). They say nothing about time, or about a GPU.
+"""Counts the instructions of calls while memstow serves other blocks. callgrind counts them over a test double of the
+driver, so the figures say nothing about time, or about a GPU. These calls are measured:
 
-- a pair of cuMemAllocAsync and cuMemFreeAsync, served or too small for that, a query of an address, and a query of the
-  free memory, beside up to 3,000 served blocks, or as many that were freed in a stream that makes no progress;
-- such a pair where moves may pin memory (MEMSTOW_CUDA_PINNED), which each served block may ask for;
-- a query of an address from 1 and from 5,000 places of the program;
-- a move that looks at 300 and at 3,000 blocks.
+- while there are up to 3,000 served blocks, or as many blocks that were freed in a stream that makes no progress: a
+  pair of cuMemAllocAsync and cuMemFreeAsync (for a served block, and for a block that is too small to be served), a
+  query of an address, and a query of the free memory;
+- a pair of cuMemAllocAsync and cuMemFreeAsync while moves may pin memory (MEMSTOW_CUDA_PINNED), because each served
+  block may then ask for pinned memory;
+- a query of an address, from 1 place and from 5,000 places of the program;
+- a move that looks at 300 blocks, and a move that looks at 3,000 blocks.
 
-Each figure is the difference of a long and a short run. What is beside a call may add no more than BESIDE allows,
-whatever the compiler. No figure may grow by more than 5 % over tests/cost/served_budget.json, which
-`RECORD_COST=1 tests/check cost/served` writes."""
+Each figure is the difference of a long and a short run. The other blocks and places may add no more instructions to a
+call than BESIDE allows, with any compiler. No figure may grow by more than 5 % over tests/cost/served_budget.json,
+which `RECORD_COST=1 tests/check cost/served` writes."""
 import os, pathlib
 
 import instructions, support
@@ -55,8 +57,9 @@ def name_of(what, state, number):
 
 
 def each(few, many, *command):
-    """Instructions of one round. Points of the curve over time are left out: their number depends on the clock. So is
-    the reading of the process's mappings: their number depends on the threads of that moment."""
+    """Instructions of one round. Two functions are not counted: the one that adds points to the curve over time,
+    because the number of points depends on the clock, and the one that reads the process's mappings, because the number
+    of mappings depends on the threads of that moment."""
     return instructions.each(command, few, many, ["--stacks=none"], without=["history_add_device", "stow_areas"])
 
 

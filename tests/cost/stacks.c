@@ -1,8 +1,8 @@
 /* stacks.c — calls free and malloc N times at the end of a call stack of some thirty frames, for
- * tests/cost/instructions.py. In: the kind of stacks, and N. "leaf": always the same stack. "join": 4,096 stacks in
- * turn, more than the leaf cache has room for. All are known after the first turn, and most differ from the stack
- * before only in the innermost call. "new": each stack is new. Out: nothing. The program does the same work in all
- * three cases. */
+ * tests/cost/instructions.py. In: the kind of stacks, and N. "leaf": each call of malloc has the same stack. "join":
+ * the calls have 4,096 stacks in turn, which are more than the leaf cache has room for. After the first turn all these
+ * stacks are known, and most of them differ from the stack before only in the innermost call. "new": each call has a
+ * new stack. Out: nothing. The program does the same work in all three cases. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@ enum { OUTER = 20, LEVELS = 6, KNOWN = 4096 };
 
 static void *volatile blocks[64];
 
-/* The compiler must not merge calls, nor turn the last one into a jump. */
+/* The assembler comments keep the compiler from merging the calls, and from turning the last call into a jump. */
 #define WAY(n)                                                                                                         \
     case n:                                                                                                            \
         block = descend(path, level - 1, size);                                                                        \

@@ -1,6 +1,6 @@
 /* usable.c — what redis does to a value, N times: asks for the usable size of a block and frees it, allocates another
- * one and asks for its usable size. Sizes 16 to 1,000 bytes, 64 live blocks. tests/cost/instructions.py links jemalloc
- * in. In: N. Out: nothing. */
+ * one and asks for its usable size. The sizes are 16 to 1,000 bytes, and 64 blocks are live.
+ * tests/cost/instructions.py links the program with jemalloc. In: N. Out: nothing. */
 #include <malloc.h>
 #include <stdlib.h>
 

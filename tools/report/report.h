@@ -12,8 +12,8 @@
 #include "tools/symbols/symbols.h"
 #include "tools/base/text.h"
 
-/* A JSON document that a command adds to an HTML page, for a view of its own. in_front: the page opens with this view,
- * and `name` is the name of the command that makes the page. */
+/* A JSON document that a command adds to an HTML page, for a view of its own. If in_front is set, the page opens with
+ * this view, and `name` is the name of the command that makes the page. */
 struct report_tab {
     const char *name;
     char *text;
@@ -33,15 +33,15 @@ struct report {
     bool python;                  /* in a profile: Python frames only */
     bool min_given;               /* in a profile: --min was given */
     uint64_t min;                 /* in a profile: branches of fewer bytes are merged */
-    const uint8_t *hidden_owners; /* in JSON, by index of the image: whether an owner is left out. NULL: none is */
-    size_t top_sites;        /* in JSON, in place of `top` for sites: each may have a call stack of a hundred frames */
+    const uint8_t *hidden_owners; /* in JSON: for each owner of the image, whether it is left out. NULL: none is */
+    size_t top_sites;        /* in JSON: how many sites are listed. Each may have a call stack of a hundred frames */
     const char *match;       /* NULL: no --match */
     const uint8_t *matched;  /* by node: whether --match keeps the node. NULL: all are kept */
     struct symbols *symbols; /* names of frames */
     const char *page;        /* file of the page; NULL: standard output */
     const struct report_tab *tab;     /* NULL: none */
     struct massif *massif;            /* with --massif: the snapshots so far */
-    struct html_snapshots *snapshots; /* with --html and several files: the files so far; NULL: only one file */
+    struct html_snapshots *snapshots; /* with --html: the files so far, if there are several; NULL: only one */
     bool more;                        /* another file of the process follows */
 };
 
@@ -71,7 +71,7 @@ int report_json_history(struct json *json, const struct image *image);
 /* Blocks of device memory that several owners share. Both return 0, or -1: no memory. */
 int report_text_mixed(const struct report *report);
 int report_json_mixed(struct json *json, const struct report *report);
-/* Device memory that comfy-aimdo manages itself (vbars.h), and whether there is any. */
+/* For device memory that comfy-aimdo manages itself (vbars.h): whether there is any, its text, and its JSON. */
 bool report_has_vbars(const struct report *report);
 void report_text_vbars(const struct report *report);
 void report_json_vbars(struct json *json, const struct report *report);
@@ -84,16 +84,17 @@ void report_json_tag(struct json *json, const struct image *image, uint32_t id);
 /* Writes id and name of an owner. For id 0 (no owner) both are null. If no owner has that id, the name is null. */
 void report_json_owner(struct json *json, const struct image *image, uint64_t id);
 
-/* report_shows_stacks: whether the text shows the call stacks. report_shows_table: whether it shows a table; *view: the
- * view of this table.
- * - The user chose a view: the table of that view. If it is the view by site, and there are call stacks: the call
- *   stacks, and no table.
- * - The user chose no view: the call stacks, if there are any; and the table by model, if there are owners. If there is
- *   neither, the table by module. */
+/* report_shows_stacks returns whether the text shows the call stacks. report_shows_table returns whether the text shows
+ * a table, and sets *view to the view of this table.
+ * - If the user chose the view by site and there are call stacks, the text shows the call stacks and no table.
+ * - If the user chose a view in any other case, the text shows the table of that view.
+ * - If the user chose no view, the text shows the call stacks, if there are any, and the table by model, if there are
+ *   owners. Without call stacks and owners, the text shows the table by module. */
 bool report_shows_stacks(const struct report *report);
 bool report_shows_table(const struct report *report, enum view *view);
 
-/* The sentences that a report begins with: where most memory is, and which command to type next; "": none. */
+/* The sentences that a report begins with: where most memory is, and which command to type next. "": there is no such
+ * sentence. */
 struct report_lead {
     struct text_line where, next;
 };
@@ -110,7 +111,8 @@ int report_text_tree(const struct report *report);
 const char *report_text_nothing(enum measure measure);
 /* The report's measure in words: "live", "allocated", "at peak", or "at SIZE" as in report_peak_label. */
 struct text report_measure_words(const struct report *report);
-/* Prints the heading of a view: "By SITE", with the text of --match. */
+/* Prints the heading of a view, such as "By site". With --match, the heading also has the text that must match (except
+ * in the view by thread). */
 void report_text_view(const struct report *report, enum view view);
 /* Says why some functions have no lines. */
 void report_text_without_lines(const struct report *report);
@@ -135,7 +137,7 @@ struct total report_site(const struct image *image, const struct listed_site *si
 
 /* The heading for figures of the peak: "at peak", or "at SIZE" if they are far from the highest peak. */
 struct text report_peak_label(const struct image *image);
-/* Prints the sentence that says which peak these figures show. */
+/* Prints the sentence that says which peak the column "at peak" shows. */
 void report_text_peak(const struct report *report);
 /* Prints the note that call stacks are estimates, if they are; see estimate_words(). */
 void report_text_estimates(const struct report *report);
@@ -153,8 +155,8 @@ bool report_text_match(const struct report *report);
 /* Says on standard error if --match leaves nothing, for a form that has no place for such a note. */
 void report_tell_match(const struct report *report);
 
-/* A large block of the host, a mapping, or a block on a device. report_listed: those of the image that `which` names
- * (enum listed_which), as far as --match keeps them, the biggest first. NULL: no memory. */
+/* A large block of the host, a mapping, or a block on a device. report_listed returns all blocks and mappings of
+ * the image that `which` names (enum listed_which) and that --match keeps, the biggest first. NULL: no memory. */
 struct listed {
     uint64_t address, size, birth_ns, resident;
     /* site: for memory of the host, the number that image_total() takes; for a block on a device, the number of the

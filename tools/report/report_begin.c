@@ -1,4 +1,4 @@
-/* report_begin.c — reads the data of a file or process that every report needs; see report.h. */
+/* report_begin.c — reads, from a file or process, the data that every report needs; see report.h. */
 #include "tools/views/at_peak.h"
 #include "tools/views/estimate.h"
 #include "tools/reader/nvml_image.h"

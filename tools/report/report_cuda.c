@@ -37,7 +37,8 @@ static void text_kinds(const struct cuda_image *cuda) {
     }
 }
 
-/* The name of an unknown CUDA function that was looked up. `i` counts these functions from 0. NULL: there are fewer. */
+/* The name of the CUDA function number `i` (from 0) among those that the program looked up and that memstow does not
+ * know. NULL: there is no such function. */
 static const char *unknown_name(const struct snap_cuda *head, uint32_t i) {
     const char *name = i ? head->unknown_more[i - 1] : head->unknown;
     return *name ? name : NULL;

@@ -20,8 +20,8 @@ static const char *state_name(uint32_t state) {
 
 /* --- the differences as text --- */
 
-/* Whether CUPTI reports memory of this kind as a call or as a pool. For such memory CUPTI does not name the library
- * that asked for the memory. */
+/* Whether CUPTI reports memory of this kind by the call that made it, or as a pool. In both cases CUPTI does not name
+ * the library that asked for the memory. */
 static bool is_told(uint32_t kind) {
     return kind == SNAP_CUDA_PHYSICAL || kind == SNAP_CUDA_MAPPING || kind == SNAP_CUDA_RESERVED ||
            kind == SNAP_CUDA_POOL;

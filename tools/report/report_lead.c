@@ -1,7 +1,8 @@
 /* report_lead.c — the two sentences that a report begins with: where most memory is, and which command to type next;
  * see report.h.
- * In: an image and its sites. Out: the sentences "where" and "next", in a text as lines. If the user chose another
- * measure or a view, or gave --match, there are none, because then the user knows where to look. */
+ * In: an image and its sites. Out: the sentences "where" and "next"; for a text, they are printed as lines. If the
+ * user chose another measure or a view, or gave --match, there are no sentences, because such a user knows where to
+ * look. */
 #include "tools/reader/last_word.h"
 #include "tools/report/report.h"
 #include "tools/symbols/innermost.h"

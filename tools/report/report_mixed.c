@@ -45,9 +45,9 @@ static int by_address(const void *left, const void *right) {
     return a->address < b->address ? -1 : a->address > b->address;
 }
 
-/* The parts of blocks (pieces that were assigned to another model than the rest of the block), sorted by block and
- * model; and the blocks that have parts, sorted by address. The rest of a block belongs to the block's own model, and
- * is also a share. */
+/* parts: the parts of blocks (pieces that were assigned to another model than the rest of the block), sorted by block
+ * and model. blocks: the blocks that have parts, sorted by address. The rest of a block, which is in no part, belongs
+ * to the block's own model. This rest is a share, too. */
 struct found {
     struct part *parts;
     const struct snap_cuda_block **blocks;

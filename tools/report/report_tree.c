@@ -59,7 +59,7 @@ struct tree_print {
     uint64_t total;
     struct limb *limbs;
     size_t count;
-    size_t frames_left; /* how many more frames may be added: limits the memory that a file can make the tree use */
+    size_t frames_left; /* how many more frames may be added, so that a hostile file cannot make a huge tree */
     size_t lines;       /* number of lines that were printed or, if `counting`, would have been printed */
     bool counting;      /* lines are counted, and not printed */
     int indent;
@@ -167,7 +167,7 @@ static struct calltree_line name_line(void *context, struct calltree_line line, 
     return (struct calltree_line){same.frame, symbols_frame(symbols, same.frame)->count - 1 - same.symbol};
 }
 
-/* ---- printing limbs; with `counting`, only their lines are counted */
+/* ---- printing limbs; if `counting` is set, their lines are counted and not printed */
 
 static void tree_figures(const struct tree_print *print, const struct figures *figures, int depth) {
     printf("  %10s ", text_size(figures->bytes).s);

@@ -21,9 +21,9 @@ bool at_peak_of_highest(const struct image *image);
 /* Says what the picture shows, as the end of a sentence: "the ledger at 7.0 MiB, ..." */
 void at_peak_words(const struct image *image, char *text, size_t size);
 
-/* Whether the process exited normally after it had freed more than half of its peak (and more than 1 MiB), and there is
- * a picture. An interpreter that frees everything at its end is an example. The figures of the peak are then more
- * useful than those of the end. */
+/* Whether there is a picture, and the process exited normally after it had freed more than half of its peak (and more
+ * than 1 MiB). An example is an interpreter that frees everything at its end. For such a process, the figures of the
+ * peak are more useful than the figures of the end. */
 bool at_peak_since_freed(const struct image *image);
 
 #endif

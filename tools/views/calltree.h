@@ -15,10 +15,10 @@ struct calltree {
     const struct image *image;
     uint64_t *bytes;           /* per node: its bytes and those of all nodes below it */
     double *variances;         /* variances of the bytes, if they are estimates; NULL: they are exact */
-    uint32_t *child, *sibling; /* per node: first child and next sibling with any bytes, or 0 */
-    /* For all lines that have the same text as `line`, returns the same line. *more: whether the frame has an inner
-     * level. The function is called only for lines of more than `line_from` bytes. NULL: each frame is a line of its
-     * own. */
+    uint32_t *child, *sibling; /* per node: its first child that has bytes; its next sibling that has bytes; 0: none */
+    /* Returns one line for all lines that have the same text, so that they become one branch. *more: whether the frame
+     * has an inner level. This function is called only for lines of more than `line_from` bytes. If it is NULL, each
+     * frame is a line of its own. */
     struct calltree_line (*line)(void *context, struct calltree_line line, bool *more);
     void *line_context;
     uint64_t line_from;
@@ -33,7 +33,7 @@ struct calltree {
 struct calltree_part {
     struct calltree_line line;     /* the line of this frame, or of another frame whose line has the same text */
     uint32_t node, position;       /* where the frame itself is: at this position of the node's segment */
-    uint32_t level : 31, more : 1; /* of the frame itself: its level, and whether it has an inner level */
+    uint32_t level : 31, more : 1; /* level: the frame's own level; more: whether this frame has an inner level */
 };
 struct branch {
     struct calltree_line line;

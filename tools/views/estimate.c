@@ -54,7 +54,8 @@ static void estimate_scale(struct image *image, size_t index) {
     if (!mixed) total->peak_blocks = peak.blocks;
 }
 
-/* By tag: 1 + the index of the total for the tag's blocks that are not samples; 0: there is none. */
+/* by_tag[tag] is 1 + the index of the total for those blocks of the tag that are not samples. It is 0 if there is no
+ * such total. */
 struct rests {
     size_t *by_tag, tags;
 };

@@ -100,7 +100,7 @@ static struct row *find_row(struct groups *groups, const struct row *key) {
 struct cache {
     struct row *tags;  /* tag_count + 1 rows: the last is for untagged memory */
     uint32_t *modules; /* module_count + 1 names: the first is the unknown module's */
-    uint64_t *stacks;  /* by node: the hash of its call stack; NULL: the view does not need it */
+    uint64_t *stacks;  /* for each node, the hash of its call stack; NULL: the view needs no hashes */
 };
 
 /* *name: the id of the owner's key; 0: untagged. The key is made of kind, name and origin, because ids of owners are
@@ -173,8 +173,8 @@ static void add_to_row(const struct groups *groups, struct row *row, const struc
 
 enum { AHEAD = 16 }; /* totals */
 
-/* Prefetches the slot of the total at this index, whose row is a site. add_totals reads the slot a little later. There
- * may be a million slots, and waiting for them takes longer than all other work for a total. */
+/* For the view by site: prefetches the slot that add_totals will read for the total at this index. There may be a
+ * million slots, and waiting for a slot takes longer than all other work for a total. */
 static void expect_site(struct groups *groups, const struct image *image, const struct cache *cache, size_t index) {
     struct row key;
     if (index >= image->total_count || image->totals[index].flags & TOTAL_REMAINDER) return;
@@ -215,7 +215,7 @@ static int add_thread_row(struct groups *groups, const char *name, const struct 
 }
 
 /* Adds the row for memory that a forked child inherited. A thread that frees inherited memory gets fewer live bytes in
- * its own row. This row adds the same bytes, so that all rows add up to the live memory. */
+ * its own row. The row for inherited memory gets these bytes, so that all rows add up to the live memory. */
 static int add_inherited(struct groups *groups, const struct image *image, int side) {
     struct row key = {0}, *row;
     if (!image->inherited.free_blocks) return 0;

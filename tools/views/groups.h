@@ -43,9 +43,9 @@ struct groups {
     bool without_runs;      /* by site: rows do not differ by run, because two processes have no run in common */
     bool tids;              /* threads of the same name get a row each, instead of one together */
     enum measure measure;   /* the measure of the variances and, in a comparison, of the figures */
-    bool estimated;         /* some rows are estimates; in a comparison, there is then a row GROUPS_REMAINDER */
-    const uint8_t *matched; /* by node of the image that is added: whether its totals count. NULL: all totals count */
-    uint32_t *row_of;       /* filled by groups_add, by total: 1 + index of its row; 0: none. NULL: not wanted */
+    bool estimated;         /* some rows are estimates. A comparison then has a row GROUPS_REMAINDER */
+    const uint8_t *matched; /* for each node of the image that is added: whether its totals count. NULL: all count */
+    uint32_t *row_of;       /* NULL, or row_of[total] becomes 1 + the index of the total's row, or 0: no row */
     struct row *rows;
     size_t count, capacity;
     uint32_t *order;    /* indices of rows, in the order of the last sort */

@@ -23,7 +23,7 @@ struct history {
 int history_make(struct history *history, const struct image *image);
 void history_clear(struct history *history);
 
-/* In bytes: at any time between two points, the curve differs from the live bytes by less than this. */
+/* At any time between two points, the curve differs from the live bytes by less than this many bytes. */
 enum { HISTORY_WITHIN = 1 << 20 };
 
 static inline uint64_t history_bytes(const struct snap_point *point) { return point->host + point->mapped; }
@@ -40,7 +40,8 @@ static inline bool history_has_curve(const struct history *history) {
 }
 /* Divides the time of the process into `count` equal parts, and finds the most live bytes in each part. */
 void history_columns(const struct history *history, uint64_t *columns, size_t count);
-/* The same for a CUDA device; `device` is below SNAP_POINT_DEVICES. All columns are 0 if the device has no curve. */
+/* As history_columns, for the memory of a CUDA device. `device` is below SNAP_POINT_DEVICES. All columns are 0 if the
+ * device has no curve. */
 void history_device_columns(const struct history *history, uint32_t device, uint64_t *columns, size_t count);
 /* The column in which a time lies. */
 size_t history_column(const struct history *history, uint64_t ns, size_t count);

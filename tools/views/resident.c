@@ -21,9 +21,9 @@ struct split {
     uint64_t heap;     /* resident bytes of the allocator's heaps */
     uint64_t overhead; /* estimate: the allocator's overhead for live blocks */
     uint64_t stowed;   /* resident memory of stowed blocks, which a file of memstow backs */
-    bool bss_here;     /* the next region is the .bss of a module, if it begins at bss_at */
+    bool bss_here;     /* if set, a region that begins at bss_at is the .bss of a module */
     uint64_t bss_at;
-    uint64_t arena_at; /* the next region continues a heap of glibc for threads, if it begins here; 0: it cannot */
+    uint64_t arena_at; /* a region that begins here continues a heap of glibc for threads; 0: none does */
 };
 
 static uint64_t resident_least(uint64_t a, uint64_t b) { return a < b ? a : b; }
@@ -223,7 +223,8 @@ static int resident_prepare(struct split *split) {
     const struct image *image = split->image;
     size_t pieces = image->region_count;
     if (ranges_collect(&split->ranges, image) < 0 || overhead_estimate(image, &split->overhead) < 0) return -1;
-    /* An edge cuts at most one region, so there are no more files than regions and edges together. */
+    /* Edges of address ranges cut regions into pieces, and a piece adds at most one file. An edge cuts at most one
+     * region, so there are at most as many pieces as regions and edges together. */
     split->resident->files = calloc(pieces + split->ranges.edge_count + 1, sizeof *split->resident->files);
     split->large = calloc(image->large_count + 1, sizeof *split->large);
     if (!split->resident->files || !split->large) return -1;

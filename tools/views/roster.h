@@ -36,7 +36,8 @@ const char *roster_outcome(const struct snap_owner *owner);
 bool roster_is_retired(const struct snap_owner *owner);
 const char *roster_state(const struct snap_owner *owner); /* live or retired */
 
-/* The stowed part of an owner's live bytes, and of its bytes on devices. */
+/* How much of an owner's memory is stowed. in_files: of its live bytes on the host. of_devices: of its bytes on
+ * devices. */
 struct roster_stowed {
     uint64_t in_files, of_devices;
 };
@@ -44,7 +45,7 @@ struct roster_stowed roster_stowed(const struct snap_owner *owner, uint64_t live
 
 /* Progress of an owner's move in a running process. `wanted`: bytes of the whole move; 0: not known yet. */
 struct roster_moving {
-    bool now, out; /* now: a move is under way; out: true: to stow, false: to restore */
+    bool now, out; /* now: a move is under way; out: this move stows (false: it restores) */
     uint64_t moved, wanted;
 };
 struct roster_moving roster_moving(const struct image *image, const struct snap_owner *owner);
