@@ -84,6 +84,13 @@ for variable, wrong, right in (("MEMSTOW_STACKS", "some", "full"), ("MEMSTOW_STA
         notes = report("p.mst")["process"]["notes"]
         assert [note.split()[0] for note in notes] == wanted, (variable, value, notes)
 
+# With --cupti the library is not preloaded, even if an outer run has preloaded it behind a file with a similar path.
+if not support.features()["sanitize"]: # the command itself would start behind that file
+    library = support.LIBRARY.resolve()
+    done = support.run(MEMSTOW, "run", "--quiet", "--cupti", "-o", "inner.mst", "env",
+                       env={**os.environ, "LD_PRELOAD": f".{library}:{library}"})
+    assert f"LD_PRELOAD=.{library}:\n" in done.stdout, done.stdout
+
 # With hardly any memory for stacks, every block is counted nevertheless, and the report counts the lost stacks.
 program = [sys.executable, "-S", "-c", "import json, argparse"]
 blocks = {}

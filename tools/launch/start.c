@@ -101,12 +101,19 @@ static void set_preload(const char *library) {
     free(both);
 }
 
+/* The entry `name` in a list whose entries have spaces or colons between them; NULL: it is not there. */
+static const char *entry_in(const char *list, const char *name) {
+    size_t length = strlen(name);
+    for (const char *found = list; (found = strstr(found, name)); found++)
+        if ((found == list || strchr(": ", found[-1])) && strchr(": ", found[length])) return found;
+    return NULL;
+}
+
 /* Takes the library out of LD_PRELOAD: an outer memstow run may have put it there. */
 static void leave_out_preload(const char *library) {
-    const char *list = getenv("LD_PRELOAD"), *found = list ? strstr(list, library) : NULL;
+    const char *list = getenv("LD_PRELOAD"), *found = list ? entry_in(list, library) : NULL;
     size_t length = strlen(library);
-    if (!found || (found > list && !strchr(": ", found[-1])) || (found[length] && !strchr(": ", found[length]))) return;
-    char *rest = strdup(list);
+    char *rest = found ? strdup(list) : NULL;
     if (!rest) return;
     strcpy(rest + (found - list), found + length + (found[length] != 0));
     setenv("LD_PRELOAD", rest, 1);
