@@ -32,7 +32,7 @@ extern "C" {
 /* Version of this interface: major << 16 | minor. A new minor adds functions, and changes none. */
 #define MEMSTOW_ABI_VERSION 0x0001000Bu
 
-/* The version that the library in the process implements. */
+/* Returns the version of this interface that the loaded library implements, in the form of MEMSTOW_ABI_VERSION. */
 uint32_t memstow_abi_version(void);
 
 /* 1: the process keeps a ledger. 0: it keeps none, for example because --follow left it out, or because there was no
@@ -206,7 +206,7 @@ struct memstow_block {
     uint32_t stack;
 };
 
-/* For memstow_blocks: an address may also lie inside a block. */
+/* For the argument `how` of memstow_blocks: an address may also lie inside a block. */
 enum { MEMSTOW_INSIDE = 1 };
 /* Tells what memstow knows of the blocks at `count` addresses. `how`: 0 or MEMSTOW_INSIDE. Writes `count` structures,
  * each of `size` bytes (sizeof(struct memstow_block)), and returns at how many addresses there is a block. An address
@@ -378,7 +378,7 @@ struct memstow_state_options {
     /* A name, or names with '/' between them: the values lie in files below DIRECTORY/PREFIX.state, and a loop that
      * opens the prefix again continues with them. NULL: no prefix. */
     const char *prefix;
-    const char *directory; /* for files; NULL: the directory for stowed memory (docs/moving.md) */
+    const char *directory; /* where the files lie; NULL: in the directory for stowed memory (docs/moving.md) */
 };
 
 /* Opens the loop, and returns its number, above 0. If the prefix has a committed iteration, the loop begins with the
@@ -468,7 +468,7 @@ int32_t memstow_state_close(int64_t state, uint32_t keep);
  * be read; -ECHILD: the command could not be run. */
 int32_t memstow_snapshot(const char *path);
 
-/* --- clean endings (docs/endings.md): since 1.2, also without a ledger; -ENODEV: the process is in a sandbox --- */
+/* --- clean endings (docs/endings.md), since 1.2. They need no ledger. -ENODEV: the process is in a sandbox. --- */
 
 /* Sets the files for the log of a shutdown and for the list of processes, which `memstow reap` reads. By default they
  * are shutdown.log and process_registry.json in the folder that is current when each is first needed. NULL: no change.
@@ -488,7 +488,7 @@ enum memstow_stage {
     MEMSTOW_DRAIN = 2,  /* handlers run side by side, within 10 s, or the longest of their limits if that is longer */
     MEMSTOW_CANCEL = 3, /* runs only if a handler of DRAIN failed or was late */
     MEMSTOW_CLEAN = 4,
-    MEMSTOW_END_PROCESSES = 5, /* since 1.6, like the next; memstow_shutdown_run runs neither of them */
+    MEMSTOW_END_PROCESSES = 5, /* this stage and the next: since 1.6; memstow_shutdown_run does not run them */
     MEMSTOW_END_THREADS = 6,
 };
 
@@ -549,8 +549,8 @@ int32_t memstow_shutdown_stage(uint32_t stage);
 int64_t memstow_shutdown_run(uint32_t stage);
 /* Writes a line to the log for a step of the program itself: the step, the name of its object, and 0 or -errno. */
 int32_t memstow_shutdown_step(const char *step, const char *name, int64_t result);
-/* Ends the registered processes: sends SIGTERM, and SIGKILL after `milliseconds` (0: 5,000), also to the rest of a
- * group whose leader has ended. Returns how many had to be killed. */
+/* Ends the registered processes: sends SIGTERM, and after `milliseconds` (0: 5,000) SIGKILL. If a process that leads a
+ * group has ended, the rest of the group gets these signals, too. Returns how many had to be killed. */
 int64_t memstow_shutdown_processes(uint32_t milliseconds);
 /* Since 1.4: registers the calling thread, which the program's handlers end before the process ends. The thread is
  * known by tid and start time, so it need not be unregistered when it ends. memstow_shutdown_threads waits for
@@ -573,8 +573,8 @@ int64_t memstow_shutdown_threads(uint32_t milliseconds);
  *   pid and start time. A program that puts MEMSTOW_PROGRAM into its own environment finds all processes that inherit
  *   it. */
 int64_t memstow_shutdown_end(uint32_t goes_on);
-/* Since 1.6: the processes that the latest call of memstow_shutdown_end counted. Returns their number, and writes the
- * pids of the first `count` of them (256 at most). */
+/* Since 1.6: tells which processes the latest call of memstow_shutdown_end counted. Returns their number, and writes
+ * the pids of the first `count` of them (256 at most). */
 int64_t memstow_shutdown_left(int32_t *pids, uint32_t count);
 
 /* Does a whole shutdown, for a program with handlers in C: begin, the four stages, processes, threads (since 1.4), end,

@@ -16,7 +16,7 @@ OPERATORS = {"==": operator.eq, "!=": operator.ne, "<=": operator.le, ">=": oper
 
 
 def unmet(lines, memstow, file, env=None):
-    """The faults: one text for each line that the report of a ledger does not meet."""
+    """Returns the faults: a text for each line whose expectation the report of the ledger does not meet."""
     reports = {}
     return [wrong for line in lines if (wrong := check_line(line, memstow, file, env, reports))]
 
@@ -70,7 +70,8 @@ def abbreviate(names):
 
 
 def stack_pattern(chain):
-    """A regular expression for the names of a stack's functions, a line each."""
+    """Makes a regular expression from the chain. It matches texts in which each line is the name of a function of a
+    stack."""
     pattern, may_end = "", False
     for element in re.split(r"(?<!operator)<", chain):
         name, times = re.fullmatch(r"(.*?)(?:\{(\d+)\})?", element).groups()

@@ -44,8 +44,8 @@ static uint32_t *table_of(const struct index *self, uint32_t bits) {
 static uint32_t index_slot_of(uint32_t hash, uint32_t bits) { return (hash * 0x9E3779B1u) >> (32 - bits); }
 
 /* Searches from the hash's position on, up to the first slot that has an equal record, is empty, or is sealed. Returns
- * that slot. But if it is empty, and the search has passed slots that are GONE, returns the first of those. *seen: the
- * content of the returned slot. */
+ * that slot. But if that slot is empty, and the search has passed a slot that is GONE, returns the first slot that is
+ * GONE. *seen gets the content of the returned slot. */
 static uint32_t *index_probe(const struct index *self, uint32_t *table, uint32_t bits, uint32_t hash, const void *key,
                              uint32_t *seen) {
     uint32_t mask = (1u << bits) - 1, *gone = NULL;
@@ -193,13 +193,13 @@ static void move_up(const struct index *self, uint32_t *table, uint32_t i, struc
 }
 
 /* Makes slots that are GONE empty, so that searches do not become longer and longer. It goes from the end of a cluster
- * (a row of filled slots between two empty slots) towards its beginning.
- *   - In a table that is not dense it stops at the first record, because a search for that record may pass the slots
- *   in front.
- *   - Other threads may insert meanwhile. A thread that passes a slot that is GONE inserts there or before it, never
- *   behind it.
- *   - There is one exception: if a slot becomes GONE after the thread has passed it, the thread may insert a record
- *   behind that slot. Searches do not find this record until it moves up, so it may get a twin. */
+ * (a row of filled slots between two empty slots) towards the cluster's beginning. In a table that is not dense, it
+ * stops at the first record that it meets, because a search for that record may pass the slots before the record.
+ *
+ * Other threads may insert meanwhile. If a thread's search passes a slot that is GONE, the thread inserts there or
+ * before that slot, never behind it. There is one exception: if a slot becomes GONE after the search has passed it, the
+ * thread may insert a record behind that slot. When the slot is empty, searches end there, and do not find the record
+ * until it moves up. So it may get a twin: a second record with the same contents. */
 static void index_sweep(uint32_t *table, uint32_t from, uint32_t end, struct index_walk *walk) {
     uint32_t mask = (1u << walk->bits) - 1;
     while (end != from) {

@@ -1,4 +1,5 @@
-/* index.h — a set of record ids that are found by the contents of their records: open addressing, growing.
+/* index.h — a set of record ids that are found by the contents of their records. It is a hash table with open
+ * addressing, and it grows.
  * In: the hash and the contents of a record. Out: the id of an equal record, or of the new record. Look-ups never wait.
  * Insertions wait for another thread only if the table is full.
  *
@@ -6,8 +7,8 @@
  * no other thread inserts there. A thread that meets SEALED goes on in the copy. (Method: the freezing of slots in
  * Cliff Click's lock-free hash table, 2007.)
  *
- * Two threads that insert equal records at the same instant may both succeed, where the table grows or where records
- * were taken out: callers must expect such twins. */
+ * If two threads insert equal records at the same instant, both may succeed where the table grows, or where records
+ * were taken out. So callers must expect twins: two equal records in the set. */
 #ifndef MEMSTOW_INDEX_H
 #define MEMSTOW_INDEX_H
 

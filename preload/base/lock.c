@@ -35,7 +35,7 @@ bool lock_try(struct lock *self) {
 
 enum {
     SPINS = 1000,
-    PAUSES = 1000, /* pauses of PAUSE_NS each, for a lock whose holder waits for the disk or the processor */
+    PAUSES = 1000, /* pauses of PAUSE_NS after the spins: the holder may wait for the disk or the processor */
     PAUSE_NS = 100000,
 };
 

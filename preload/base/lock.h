@@ -38,8 +38,8 @@ uint32_t lock_given_up(void);
  * together have been long enough (100 ms). */
 bool lock_pause(int turn);
 
-/* Blocks signals, except those of faults, on the calling thread until lock_let_signals(*before). It holds no lock.
- * False: the signals are not blocked. */
+/* Blocks signals on the calling thread, except signals of faults. lock_let_signals(*before) ends this. No lock is taken
+ * or held. False: the signals are not blocked. */
 bool lock_out_signals(uint64_t *before);
 void lock_let_signals(uint64_t before);
 

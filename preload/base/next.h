@@ -19,7 +19,7 @@ struct next_allocator {
     size_t (*usable)(void *);
 };
 
-/* The functions of next_libc, until next_find makes its choice. */
+/* The functions that serve raw memory. Until next_find has made its choice, these are the functions of next_libc. */
 extern struct next_allocator next;
 
 /* The functions __libc_malloc, __libc_free and so on, whatever next_find chooses. They are glibc's, unless the
@@ -27,9 +27,9 @@ extern struct next_allocator next;
  * next_libc.free. */
 extern const struct next_allocator next_libc;
 
-/* next_is_glibc: raw blocks are chunks of glibc's, except those of owners' heaps (heaps.h). next_spares: next_is_glibc
- * is true, and there are no such heaps. Then a raw block has at least 8 usable bytes behind our header, even if the
- * program asked for fewer. */
+/* next_is_glibc: raw blocks are chunks of glibc, except the raw blocks of owners' heaps (heaps.h). next_spares:
+ * next_is_glibc is true, and owners have no heaps. If next_spares is true, each raw block has at least 8 usable bytes
+ * behind our header, even if the program asked for fewer. */
 extern bool next_is_glibc, next_spares;
 
 enum next_kind { NEXT_GLIBC, NEXT_FOREIGN, NEXT_MIMALLOC };

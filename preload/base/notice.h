@@ -19,9 +19,11 @@ struct notice {
 void notice_begin(struct notice *self);
 void notice_put(struct notice *self, const char *text);
 void notice_number(struct notice *self, uint64_t number);
-/* Ends the line and writes it. Nothing is written in a sandbox, or if nobody reads. Nothing is written, either, if
- * descriptor 2 is another file than when this library was loaded, unless it is a log (a file that is opened to
- * append). */
+/* Ends the line and writes it. In these cases, writes nothing:
+ * - The process is in a sandbox.
+ * - Nobody reads what is written to descriptor 2.
+ * - Descriptor 2 is another file than when this library was loaded, and that file is no log. A file that is opened to
+ *   append counts as a log. */
 void notice_write(struct notice *self);
 
 #pragma GCC visibility pop

@@ -89,8 +89,9 @@ static const struct link_map *object_of(const void *code) {
     return _dl_find_object((void *)code, &found) ? NULL : found.dlfo_link_map;
 }
 
-/* The objects with which the program was started are listed in search order, and stay loaded. Objects after libc may be
- * unloaded at any time. */
+/* Returns the first object of the loader's list. A search from there is safe up to libc, because the list begins with
+ * the objects with which the program was started, and these stay loaded. They are listed in search order. Objects
+ * behind libc may be unloaded at any time. */
 static const struct link_map *first_object(void) {
     const struct link_map *object = object_of((const void *)first_object);
     while (object && object->l_prev) object = object->l_prev;

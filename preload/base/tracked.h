@@ -31,7 +31,8 @@ struct tracked_page {
     /* memstow leaves notes in freed blocks. This number is a part of each note, and tells notes from other bytes
      * (header_note_sign) */
     uint32_t note;
-    /* as `mark`, but over a foreign allocator (next.h), where `mark` stays 0: headers there have a key (host.h) */
+    /* Over a foreign allocator (next.h), `mark` stays 0, and this takes its place, because headers there have a key
+     * (host.h). */
     uint32_t keyed;
     const void *turn; /* for sandbox.c: the thread that stops or starts our threads */
     char pad[OS_PAGE - 8 * sizeof(uint32_t) - sizeof(void *)];

@@ -1,5 +1,5 @@
-/* words.c — see words.h. Open addressing. Where a word is taken out, its slot becomes GONE, and searches go on past
- * that slot. */
+/* words.c — see words.h. The table uses open addressing. When a word is taken out, its slot becomes GONE, and searches
+ * for other words go on past that slot. */
 #include "preload/base/words.h"
 
 #include <string.h>

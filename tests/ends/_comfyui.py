@@ -38,7 +38,7 @@ EXAMPLE = support.ROOT / "examples/lifecycle"
 
 
 def scenario(program):
-    """The shipped scenario with this program in place of its own, and without its folder."""
+    """Returns the example's scenario with `program` in its line "program:", and without its line "folder:"."""
     lines = (EXAMPLE / "comfyui.scenario").read_text().splitlines()
     kept = [line for line in lines if not line.startswith(("folder:", "program:"))]
     assert len(kept) == len(lines) - 2
@@ -72,16 +72,16 @@ def prepare(quick=False):
 
 
 TESTS = ("T1", "T2", "T3", "T4", "T5", "T6")
-# Warnings that are no failure here. The last one comes if a life still drains after five seconds: Python waits for the
-# thread that drains.
+# Warnings that do not fail the test. lifecycle gives the last of these warnings if a life still drains five seconds
+# after the close, because Python waits for the thread that drains.
 WARNINGS = re.compile(r"took [12]\d\.\d s to close, more than 10 s|"
                       r"grew by (\d+(\.\d+)? [KM]i?B|\d+ B), measured from 10 s after the close|"
                       r"\d+ Python threads? (is not a daemon|are not daemons): Python waits for (it|them) at exit")
 
 
 def check(life):
-    """Asserts that the life is gone within 30 s, with nothing left, and that from the tenth second on it grew by at
-    most 5 MiB and at most 10 % (or 1 MiB, if 10 % are less)."""
+    """Asserts that the program was gone within 30 s and left nothing. Its growth from the tenth second after the close
+    must be at most 5 MiB, and at most 10 % of its size at the close, or 1 MiB if 10 % are less."""
     assert not life["left_processes"] and not life["left_traces"] and life["exit_status"] == 0, life
     assert life["verdict"] != "failed" and life["gone_seconds"] is not None and life["gone_seconds"] <= 30, life
     assert life["growth_bytes"] <= 5 << 20 and life["growth_bytes"] <= max(1 << 20, life["close_bytes"] / 10), life
@@ -95,7 +95,7 @@ def is_starved():
 
 
 def lifecycles(tests=TESTS):
-    """Runs each test once, and checks their lives, all of which must be complete."""
+    """Runs each test once, and checks the life of each test. All lives must be complete."""
     done = support.memstow("lifecycle", "--json", f"--test={','.join(tests)}", "--repeat=1", "--stacks=none",
                            "comfyui.scenario", status=None, timeout=600)
     document = json.loads(done.stdout or "null")

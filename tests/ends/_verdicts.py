@@ -1,5 +1,5 @@
-"""A program that is slow to close in the ways that lifecycle judges, and one life of it, for lifecycle_verdicts.py and
-…_long.py."""
+"""For lifecycle_verdicts.py and lifecycle_verdicts_long.py: a program that can be slow to close in the ways that
+lifecycle judges, and functions that begin and end one life of this program."""
 import json, pathlib, subprocess
 
 from support import MEMSTOW, PYTHON, start
@@ -43,6 +43,7 @@ def begin(way, seconds, *options):
 
 
 def end(process):
-    """The exit status, verdict, reasons, and whole JSON of a life."""
+    """Waits for the end of a life that begin() has started. Returns the exit status of memstow, and the verdict, the
+    reasons and the whole JSON of the life."""
     life, = json.loads(process.communicate(timeout=100)[0])["lives"]
     return process.returncode, life["verdict"], life["reasons"], life

@@ -1,4 +1,5 @@
-"""The coordinator in Python finds the same kin as the one in C: the table of cases is that of unit/kin."""
+"""The coordinator in Python finds the same kin as the coordinator in C. This test uses the table of cases of unit/kin,
+which tests the coordinator in C."""
 import os, pathlib, re, sys
 
 from support import ROOT
@@ -12,8 +13,8 @@ KEYS = {"KIN": "parent group session", "SURVIVORS": "parent group session",
 
 
 def read_cases():
-    """Returns a list for each case. Its first dictionary is the program, with the rule and name of the case; the others
-    are the other processes."""
+    """Returns the cases. A case is a list of dictionaries. The first dictionary is the program, with the rule and the
+    name of the case. The others are the other processes."""
     cases = []
     for line in pathlib.Path(ROOT / "tests/unit/kin_cases.h").read_text().splitlines():
         if not (match := re.fullmatch(r'(KIN|SURVIVORS|PROCESS)\((?:"(.*)", )?(.*)\)', line)):

@@ -1,5 +1,6 @@
-"""lifecycle: the six tests of a program, and their verdicts. A program that ends at once passes. A child that stays,
-leftovers in the system, and a crash fail. A test whose steps the scenario lacks is skipped."""
+"""lifecycle has six tests of a program, and gives a verdict on each life of the program. A program that ends at once
+passes. It fails if a child stays, if something is left in the system, or if it crashes. A test whose steps the scenario
+lacks is skipped."""
 import json, pathlib, signal, subprocess
 
 

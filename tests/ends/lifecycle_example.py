@@ -1,5 +1,5 @@
-"""The scenario that is shipped for ComfyUI has all six tests, which are run three times each, and is the one in
-docs/endings.md. (A program that ends at once takes ComfyUI's place. shutdown_no_leaks.py uses ComfyUI itself.)"""
+"""The scenario that is shipped for ComfyUI is the same as in docs/endings.md. With it, lifecycle runs all six tests,
+three times each. (A program that ends at once takes ComfyUI's place. shutdown_no_leaks.py uses ComfyUI itself.)"""
 import json, pathlib, re
 
 from _comfyui import EXAMPLE, scenario

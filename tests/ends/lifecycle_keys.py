@@ -1,5 +1,5 @@
-"""A scenario obeys these keys: folder, variables, a port of its own, repetitions; and these steps: `file`, `run`,
-`says` and `input`."""
+"""lifecycle obeys the keys of a scenario for the folder, variables, a port of its own and repetitions, and the steps
+`file`, `run`, `says` and `input`."""
 import os, pathlib, stat
 
 from support import free_port, memstow

@@ -1,4 +1,4 @@
-"""kill -9 of memstow while it drives or checks a program leaves that program unharmed: it goes on to its end."""
+"""If kill -9 ends memstow while it drives or checks a program, the program is unharmed, and goes on to its own end."""
 import os, pathlib, subprocess
 
 from support import MEMSTOW, start, wait_for

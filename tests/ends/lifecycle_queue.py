@@ -1,7 +1,7 @@
-"""lifecycle's T3 closes a program while one workflow runs and another one waits behind it, if the scenario has steps
-for that (`behind`). No other of the tests T1 to T6 makes these steps. If no workflow runs, a message says at once that
-a second one has nothing to wait behind. If the second one does not begin to wait, a message says so when the time is
-over. (A server takes ComfyUI's place.)"""
+"""If a scenario has steps `behind`, lifecycle's test T3 makes these steps, and closes the program while one workflow
+runs and a second workflow waits behind it. None of the other tests (T1 to T6) makes these steps. If no workflow runs, a
+message says at once that the second workflow has nothing to wait behind. If the second workflow does not begin to wait,
+a message says so when the time is over. (A server takes ComfyUI's place.)"""
 import json, pathlib
 
 from support import PYTHON, memstow
@@ -38,7 +38,7 @@ BEHIND = "behind: prompt workflow.json\nbehind: waiting within 2s\n"
 
 
 def lives(tests, running, pending, status=0, steps="queue: running\n" + BEHIND):
-    """The lives, and the number of prompts that each life got."""
+    """Runs the tests. Returns the lives, and the number of prompts that each life got."""
     pathlib.Path("prompts.txt").unlink(missing_ok=True)
     pathlib.Path("x.scenario").write_text(f"""program: {PYTHON} {{here}}/server.py {{port}} {running} {pending}
 ready: http GET / within 60s

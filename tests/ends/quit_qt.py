@@ -1,11 +1,11 @@
 # needs: pip:PyQt5==5.15.11 deb:libglib2.0-0
 # timeout: 200
-"""quit_qt ends the event loop of a real Qt application after everything else. When the loop ends, threads have ended,
-also a QThread, and a thread that needs an answer of the loop. Waiting events are delivered, and objects that are to be
-deleted are deleted. All of this happens on the application's own thread, whether the shutdown runs on another thread,
-in the loop itself, after a signal or at the program's exit. Code behind the loop, and slots of aboutToQuit, still run.
-A loop that does not answer is given up. Without an application, and without Qt, nothing happens. (PyQt5; no window and
-no screen are needed.)"""
+"""quit_qt ends the event loop of a real Qt application after all other parts of the program. Threads end before the
+loop, even a QThread, and a thread that needs an answer from the loop. Waiting events are delivered, and objects that
+are to be deleted are deleted. All of this happens on the application's own thread, whether the shutdown runs on another
+thread, in the loop itself, after a signal or at the program's exit. Code behind the loop, and slots of aboutToQuit,
+still run. If a loop does not answer, quit_qt gives up waiting for it. Without an application or without Qt, quit_qt
+does nothing. (The test uses PyQt5. It needs no window and no screen.)"""
 import concurrent.futures, json, os, pathlib, signal, subprocess
 
 from support import HERE, MEMSTOW, PYTHON, ROOT, run, skip, start

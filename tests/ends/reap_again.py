@@ -1,6 +1,7 @@
-"""A folder with the lists of several programs: one that crashed and was started again, two that run side by side, a
-forked child, many that begin at once. None writes over the list of another, and reap finds the processes of all of
-them. A list without any process left is replaced, so that lists do not pile up."""
+"""Several programs keep their lists in one folder: a program that crashed and was started again, two programs that run
+side by side, a forked child, and many programs that begin at once. No program writes over the list of another program,
+and reap finds the processes of all of them. If no process on a list is left, the list is replaced, so that lists do not
+pile up."""
 import json, os, pathlib, signal, subprocess
 
 from support import MEMSTOW, ROOT, compile, expect_exit, is_gone, memstow, start, wait_for
@@ -133,8 +134,8 @@ life = Life()
 life.do("child")
 assert lists() == [MAIN.name], lists()
 
-# A second program beside the first, and a forked child of the second. The first goes on to write its list, and ends in
-# order.
+# A second program runs beside the first program, and forks a child. The first program goes on to write its list, and
+# ends in order.
 second = Life()
 of_second = second.do("child")
 beside = f"process_registry.{second.pid}.json"
@@ -173,8 +174,8 @@ for life in crowd:
     life.crash()
 ended(*children)
 
-# If the file in the list's place is no list, or is hostile, its content is not followed, and the program does not fail
-# because of it. If the file cannot be replaced, it stays, and the list is written beside it.
+# If another file has the list's name, and is no list or a hostile one, nothing is done because of its content, and the
+# program does not fail. If this file cannot be replaced, it stays, and the list is written beside it.
 boot = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 

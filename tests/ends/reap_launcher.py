@@ -1,7 +1,9 @@
-"""A program started its servers through launcher scripts, which have ended, and then crashed. reap finds and ends the
-servers by their inherited mark, also in a session of their own. These are left alone: processes that are to be kept,
-those whose mark names another program or another number, those in another PID namespace, and a program that was started
-through such a launcher and keeps a list of its own."""
+"""A program started its servers through launcher scripts. The scripts ended, and then the program crashed. reap finds
+the servers by the mark that they inherited, even a server in a session of its own, and ends them. reap leaves alone:
+- processes that are to be kept;
+- processes whose mark names another program or another number;
+- processes in another PID namespace;
+- a program that was started through such a launcher and keeps a list of its own."""
 import json, os, pathlib, signal, subprocess
 
 from support import HERE, MEMSTOW, PYTHON, ROOT, expect_exit, is_gone, memstow, start, wait_for
@@ -44,7 +46,7 @@ environment = {**os.environ, "PYTHONPATH": str(ROOT / "tools/python")}
 
 
 def crash(*words):
-    """One life up to its crash. Returns the processes that it left."""
+    """Runs one life of the program up to its crash. Returns the processes that the life left."""
     for name in (*NAMES, "again", "below"):
         pathlib.Path(name).unlink(missing_ok=True)
     life = start(MEMSTOW, "run", "--quiet", "-o", "%p.mst", "--", PYTHON, HERE / "parent.py", *words,
@@ -65,7 +67,7 @@ mark = "{pid}.{start_ticks}.".format(**document["parent"])
 
 
 def marked(text, *command):
-    """Starts a process with this mark. No process of the list has started it."""
+    """Starts a process whose mark is `text`. None of the processes on the list has started this process."""
     return start(*(command or ("sleep", "600")), env={**os.environ, "MEMSTOW_STARTED": text}, stdout=subprocess.DEVNULL)
 
 

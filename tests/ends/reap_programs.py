@@ -21,8 +21,8 @@ def write(name, *processes, parent):
 
 
 def behind(name, number=0):
-    """Starts the leader of a session, and a process in this session that is not its child. With a number, both have the
-    mark of that number."""
+    """Starts the leader of a session, and in the same session a process that is not the leader's child. If `number` is
+    not 0, both processes have the mark with this number."""
     script = f"(sh -c 'echo $$ > new; mv new {name}; sleep 600; :' &); exec sleep 600"
     environment = {**os.environ, "MEMSTOW_STARTED": "4194303.1.%d" % number}
     leader = start("sh", "-c", script, start_new_session=True, env=environment if number else None)

@@ -43,7 +43,7 @@ def child_of(pid):
                              parent_of(p.name) == str(pid)])[0]
 
 
-# A server that is kept, its child, and a worker that leads the group of all three.
+# A worker leads a process group of three: the worker itself, a server that is to be kept, and the server's child.
 worker = start("sh", "-c", "sh -c 'sleep 600 & wait' & sleep 600", start_new_session=True)
 server = wait_for(
     lambda: [pid for pid in [child_of(worker.pid)] if "sh" in pathlib.Path(f"/proc/{pid}/cmdline").read_text()])[0]

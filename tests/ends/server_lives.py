@@ -1,7 +1,8 @@
-"""Server mode over several lives of a program in one folder, with and without memstow. The first life leaves a process
-alive, a server. Later lives do not end the server, even without server mode, and neither does reap after one of them
-has crashed. A life that takes the server over by its pid ends the server. start() does not pass MEMSTOW_SERVER_MODE to
-the processes that it starts, so a server that lives on ends its own children when it is ended."""
+"""A program has several lives in one folder, with and without memstow. The first life is in server mode, and leaves a
+server alive. Later lives do not end the server, even if they are not in server mode. If one of them crashes, reap does
+not end the server, either. A life that takes the server over by its pid ends the server. start() does not pass
+MEMSTOW_SERVER_MODE to the processes that it starts. So the server is not in server mode itself, and ends its own
+children when it is ended."""
 import json, os, pathlib, signal, subprocess
 
 from support import HERE, MEMSTOW, PYTHON, ROOT, is_gone, memstow, start, wait_for

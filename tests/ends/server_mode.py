@@ -1,6 +1,6 @@
-"""Under --server-mode, named processes live on with their descendants, also those behind a launcher script, and so do
-processes that the program registered to be kept. They are neither ended nor counted as left, and one line names them.
-Other processes are ended as always."""
+"""Under --server-mode, these processes live on: processes whose names the user gives, their descendants (even those
+behind a launcher script), and processes that the program registered to be kept. All of these are neither ended nor
+counted as left, and one line names them. Other processes are ended as always."""
 import atexit, concurrent.futures, json, os, pathlib, re, signal
 
 from _ends import pids, watch

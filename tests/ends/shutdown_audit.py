@@ -1,7 +1,8 @@
-"""The audit of a shutdown. The log has the memory and the number of descriptors at the beginning of each stage. At the
-end it has each open descriptor: its purpose, its age, and the functions that opened it, if the ledger knows them. An
-ending that reaches its limit has this list, too. Without memstow, Result has the memory and the open descriptors. The
-room that writes the audit needs nothing of the ledger."""
+"""The audit of a shutdown tells what the program still has. For the beginning of each stage, the log gives the memory
+and the number of descriptors. For the end, it lists each open descriptor: its purpose, its age, and the functions that
+opened it, if the ledger knows them. The log has this list even if the shutdown reaches its limit. Without memstow, the
+Result of the shutdown has the memory and the open descriptors. The room that writes the audit (preload/shutdown) needs
+nothing of the ledger."""
 import json, os, pathlib, re
 
 from support import BUILD, HERE, MEMSTOW, PYTHON, ROOT, compile, free_port, memstow, run
@@ -113,7 +114,8 @@ assert handles[inherited] == str(HERE) and str(HERE / "kept.txt") in handles.val
 assert sum(what.startswith("socket:")
            for what in handles.values()) == 3 and not any("gone.txt" in what for what in handles.values()), handles
 
-# In a program in C, the functions are given as addresses. memstow's own descriptors are not listed as the program's.
+# For a program in C, the log gives addresses in place of the names of functions. memstow's own descriptors are not
+# listed as the program's.
 program = compile(r"""
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -144,8 +146,8 @@ assert set(found) == {"unix ./named.socket", "/etc/group",
 place = re.match(r"opener\+(0x[0-9a-f]+), opener\+0x", found["/etc/passwd"]["opened_by"])[1]
 assert run("addr2line", "-f", "-e", program, place).stdout.split()[0] == "opens", found["/etc/passwd"]
 
-# The symbols of the objects show that the room uses nothing of the ledger's. (If it calls a function of libc that
-# memstow hooks, nm finds this function in a file hook_*.)
+# The symbols of the object files show that preload/shutdown uses nothing of the ledger. (If preload/shutdown calls a
+# function of libc that memstow hooks, nm finds this function in a file hook_*.)
 objects = BUILD / "CMakeFiles/libmemstow.dir/preload"
 symbols = {path.name[:-4]: run("nm", path).stdout for path in objects.rglob("*.o")}
 defined = {name: path for path, text in symbols.items() for name in re.findall(r" [TDBR] (\w+)", text)}

@@ -1,7 +1,8 @@
-"""The shutdown coordinator for C. Stages and dependencies run in order. Independent handlers run side by side. A
-handler that takes too long is abandoned. If a drain fails, the cancel handlers run. Processes end with SIGTERM or
-SIGKILL, with their groups. Registered threads are waited for. Every step is in the log and takes the documented time.
-If something never ends, the process ends at the limit with the requested status."""
+"""The shutdown coordinator works for a program in C. Stages run in order, and so do handlers that depend on each other.
+Independent handlers run side by side. A handler that takes too long is abandoned. If a drain fails, the cancel handlers
+run. Registered processes and their groups are ended by SIGTERM or SIGKILL. The coordinator waits for registered
+threads. Every step is in the log, and takes the documented time. If something never ends, the process ends at the limit
+with the requested status."""
 import json, os, pathlib, time
 
 from support import compile, is_gone, memstow, wait_for

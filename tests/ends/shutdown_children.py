@@ -1,7 +1,8 @@
-"""The processes of a Python program, with and without memstow. A process from start() ends with all of its descendants,
-also if it is a launcher script that has already ended; one that ignores SIGTERM is killed. In server mode (an argument,
-or MEMSTOW_SERVER_MODE) processes with a name live on, or only those with the given names; a process without a name
-ends. This also holds if the list cannot be written. If the coordinator has no room for another process, a new process
+"""The following holds for the processes of a Python program, with and without memstow. If start() began a process, the
+process is ended with all of its descendants. The descendants are ended even if the process is a launcher script that
+has ended already. A process that ignores SIGTERM is killed. In server mode (an argument, or MEMSTOW_SERVER_MODE),
+either all processes with a name live on, or only the processes whose names are given. A process without a name ends.
+All of this also holds if the list cannot be written. If the coordinator has no room for another process, a new process
 is ended at once with its descendants."""
 import os, pathlib, signal, subprocess
 

@@ -1,6 +1,7 @@
-"""Drains run side by side and have ten seconds together, in C, in Python and in both at once; then comes the cancel. A
-drain may ask for less or more time. A drain that has not begun when the time is over does not begin. If a drain depends
-on a drain that may take longer, it still gets its own time after that."""
+"""Drains (handlers of the stage DRAIN) run side by side and have ten seconds together. This holds for drains in C, in
+Python, and in both languages at once. After the drains, the cancel handlers run. A drain may ask for less or more time.
+A drain that has not begun when the time is over does not begin. If drain B depends on drain A, and A may take longer
+than ten seconds, B still gets its own time after A."""
 import json, os, pathlib, subprocess
 
 from support import HERE, MEMSTOW, PYTHON, ROOT, compile, start
@@ -96,7 +97,7 @@ def end(life):
 
 
 def drained(lines):
-    """When the cancel was over, in ms, and how the drains ended."""
+    """Returns the time in the log's line for the cancel handler, in ms, and the result of each drain by its name."""
     return (next(line["ms"] for line in lines if line["step"] == "cancel"),
             {line["name"]: line["result"] for line in lines if line["step"] == "drain"})
 

@@ -1,5 +1,6 @@
-"""The coordinator under bad conditions: no descriptor left, no file may grow, a full disk, a forked child, two threads
-that run the same stage, a group whose leader ends before its members, and a group with a process that is to be kept."""
+"""The coordinator works under bad conditions: the program has no descriptor left; no file may grow; the disk is full;
+it runs in a forked child; two threads run the same stage; the leader of a group ends before the group's other members;
+or a group contains a process that is to be kept."""
 import json, os, pathlib
 
 from support import ROOT, compile, is_gone, memstow, wait_for

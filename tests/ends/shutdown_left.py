@@ -1,7 +1,11 @@
-"""What the coordinator reports as left of a C program, registered or not: children and their descendants; a process
-that was a descendant when a stage began, although its parent has ended; one in the program's group or session; one that
-inherited the program's mark; threads of all kinds. Not reported are processes that live on, the rest of a pipeline, and
-strangers, even if their mark resembles the program's. The log has each process and how it is known."""
+"""The coordinator reports the following as left of a C program, whether they are registered or not:
+- the program's children and their descendants;
+- a process that was a descendant when a stage began, although its parent has ended;
+- a process in the program's group or session;
+- a process that inherited the program's mark;
+- threads of all kinds.
+The coordinator does not report processes that are to live on, the rest of a pipeline, or strangers, even if a
+stranger's mark resembles the program's. The log names each process that is left, and says how it is known."""
 import json, os, pathlib, subprocess, time
 
 from support import MEMSTOW, ROOT, compile, memstow, start
@@ -155,7 +159,8 @@ def begin(word):
 
 
 def life(word, status=0, process=None):
-    """The output of a life, the lines of its log, and those of them that name a left process."""
+    """Lets a life come to its end. Returns the output of the life, all lines of its log, and the lines of the log that
+    name a left process."""
     process = process or begin(word)
     out = process.communicate("\n", timeout=60)[0]
     assert process.returncode == status, (word, process.returncode, out)
@@ -167,7 +172,7 @@ known = {"children": ("2 2 first second", [BY_PARENT, BY_PARENT]),
          "session": ("1 1 second", [BY_GROUP]), "its group": ("1 1 second", [BY_GROUP]),
          "cut": ("1 1 second", [BEFORE]), "ended": ("1 1 second", [BEFORE]), "marked": ("1 1 second", [BY_MARK]),
          "lives on": ("0 0", [])}
-# marks near the border between two chunks of what the coordinator reads
+# The coordinator reads an environment in chunks. These marks lie near the border between two chunks.
 known |= {f"marked behind {pad}": ("1 1 second", [BY_MARK]) for pad in range(16384 - 100, 16384 + 40, 7)}
 for word, (said, links) in known.items():
     out, lines, left = life(word)
@@ -200,8 +205,8 @@ kill -9 %1""")
 _, left = steps()
 assert pathlib.Path("out.txt").read_text() == "0 0\n" and not left, left
 
-# Strangers are not taken for processes of the program: they begin later, in the same session, with marks that are
-# nearly the same.
+# Strangers begin later, in the same session, with marks that are nearly the same as the program's. They are not taken
+# for processes of the program.
 process = begin("strangers")
 pid = process.stdout.readline().strip()
 began = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]

@@ -1,7 +1,7 @@
-"""What run() reports as left of a Python program, with and without memstow: threads, and processes that nobody
-registered, with their descendants, even if the launcher that started them has ended. If a process is left, the end was
-not clean. A process that was to live on, or that has ended meanwhile, does not count. Threads that nobody waits for are
-counted separately, and are no fault."""
+"""With and without memstow, run() reports what is left of a Python program: threads, and processes that nobody
+registered. It also reports the descendants of such processes, even if the launcher that started them has ended. If a
+process is left, the end was not clean. A process that was to live on, or that has ended meanwhile, does not count.
+Threads that nobody waits for are counted separately, and are no fault."""
 import json, os, pathlib
 
 from support import MEMSTOW, PYTHON, ROOT, run

@@ -3,8 +3,8 @@
 # long
 # alone
 """102 lifecycles of a real ComfyUI on the CPU, one after the other, end with nothing left, in time, and without growth.
-Each takes at most thirty seconds. In each of the tests T1 to T6, most lives take at most ten seconds; lives on a busy
-machine do not count. If no life of, say, T1 counts, this file is skipped."""
+Each takes at most thirty seconds. In each of the tests T1 to T6, most lives take at most ten seconds. Lives on a busy
+machine do not count for this. If no life of one of these tests counts, this file is skipped."""
 import statistics
 
 import support

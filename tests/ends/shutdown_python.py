@@ -1,7 +1,7 @@
 # timeout: 300
-"""The shutdown coordinator for Python: the ready-made handlers, dependencies and time limits. A queue that does not
-drain is cancelled. Processes and threads end or are named. The limit holds also if Python's lock is never given back.
-Without memstow, handlers run nevertheless."""
+"""The shutdown coordinator works for a program in Python: its ready-made handlers, dependencies and time limits. If a
+queue does not drain, its work is cancelled. Each process and thread ends, or the log names it. The limit holds even if
+a thread never gives Python's lock back. The handlers run without memstow, too."""
 import json, os, pathlib, signal, sqlite3, subprocess, time
 
 from support import MEMSTOW, PYTHON, ROOT, compile, is_gone, memstow, run, start, wait_for

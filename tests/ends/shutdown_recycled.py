@@ -1,7 +1,7 @@
 # needs: root
-"""A registered process has ended, and another process has its pid and group, before the shutdown or in the middle of
-it. Neither the coordinator nor the forced end touches the other process or its group. The log reports the other process
-as left, under its own name."""
+"""Before the shutdown or in the middle of it, a registered process ends, and another process gets its pid and group.
+Neither the coordinator nor the forced end touches the other process or its group. The log reports the other process as
+left, under its own name."""
 import json, os, pathlib, signal
 
 from support import ROOT, compile, is_gone, memstow, skip

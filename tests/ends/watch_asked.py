@@ -1,5 +1,5 @@
-"""A process that ignores SIGTERM is named while it is still there, and gets SIGKILL under --end. watch passes its own
-SIGTERM on."""
+"""watch names a process that ignores SIGTERM while the process is still there. Under --end, watch sends it SIGKILL. If
+watch itself gets SIGTERM, it passes the signal on to the program."""
 import pathlib, re, signal, subprocess
 
 from _ends import faults, pids

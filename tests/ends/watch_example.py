@@ -1,5 +1,5 @@
-"""docs/endings.md shows the output of watch for examples/lingers.py. It is still the same, except for figures,
-functions of C, and mapped files of the system."""
+"""docs/endings.md shows the output of watch for examples/lingers.py. watch still prints the lines that the document
+shows, apart from figures, functions of C, and mapped files of the system."""
 import pathlib, re
 
 from support import MEMSTOW, PYTHON, ROOT, run, skip
@@ -14,7 +14,8 @@ done = run(MEMSTOW, *words[1:])
 
 
 def shapes(text):
-    """The lines, with N in place of figures; without frames in C, mapped files, and lines that begin with "…"."""
+    """Returns the text's lines, with N in place of figures. Leaves out frames in C, mapped files, and lines that begin
+    with "…"."""
     lines = [re.sub(r"python3(\.\d+)?", "python", line) for line in text.splitlines()]
     lines = [line for line in lines if not re.match(r" {9}| {6}/|\s*…", line)]
     lines = [re.sub(r"\d[\d.]*( [KMG]iB| B)?", "N", line) for line in lines]
@@ -24,5 +25,6 @@ def shapes(text):
 
 said = iter(shapes(done.stderr))
 for line in shapes(shown[2]):
-    # `in` goes on in `said`, past the lines that the document does not show
+    # `said` is an iterator: `in` reads on from it until the line is found. So lines that the document does not show are
+    # passed over, but the order must be that of the document.
     assert line in said, f"{line!r} is not said, or not there:\n{done.stderr}"

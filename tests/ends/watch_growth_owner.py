@@ -1,5 +1,5 @@
-"""The growth of a process is shown by model, node, run and call stack, if the program registers its owners. Memory that
-other owners allocate meanwhile does not count for them."""
+"""If the program registers its owners, watch shows the growth of a process by model, node, run and call stack. The
+growth of an owner does not contain memory that other owners allocate meanwhile."""
 import pathlib, re, signal, subprocess
 
 from support import MEMSTOW, PYTHON, ROOT, start, wait_for

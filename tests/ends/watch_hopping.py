@@ -1,4 +1,4 @@
-"""A process that forks and ends all the time, so that a look may miss it, is waited for."""
+"""watch waits for a process that forks and ends all the time, although a look at /proc may miss it."""
 import subprocess, time
 
 from _ends import faults

@@ -1,5 +1,6 @@
-"""An orphan in a session of its own that leaks 150 KB/s is named within 10 s, with the call stack that grows, the
-system calls of its threads, its socket, file and shared memory. --end ends it. The exit code is that of the program."""
+"""An orphan leaks 150 KB/s, in a session of its own. watch names the orphan within 10 s, and shows the call stack that
+grows, the system calls of the orphan's threads, and its socket, file and shared memory. --end ends the orphan. The exit
+code is that of the program."""
 import re
 
 from _ends import faults, pids, watch

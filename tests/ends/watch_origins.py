@@ -1,6 +1,7 @@
-"""What is left is shown with the call stack that opened or started it: descriptors of each kind, opened in each way;
-mapped memory; threads. If a descriptor's number was closed and used again, the newer stack is shown. A descriptor that
-memstow did not see opened has no stack. What a vfork child does with its own descriptors changes no stack."""
+"""watch shows each thing that is left with the call stack that opened or started it. This holds for descriptors of each
+kind, opened in each way, for mapped memory, and for threads. If a descriptor was closed and its number was used again,
+watch shows the newer stack. A descriptor that memstow did not see opened has no stack. What a vfork child does with its
+own descriptors changes no stack."""
 import os, re, signal, subprocess
 
 from support import HERE, MEMSTOW, compile, run, start
@@ -122,7 +123,8 @@ missing = ""
 
 
 def asked(*command, options=(), inherits=()):
-    """The output of watch for a program that goes on although it is asked to end."""
+    """Runs the program under watch, asks the program to end, and returns the output of watch. The program goes on
+    although it was asked."""
     global missing
     process = start(MEMSTOW, "watch", "--quiet", "--grace=1s", "--end", *options, "--", *command,
                     stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, pass_fds=inherits)

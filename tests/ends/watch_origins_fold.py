@@ -1,5 +1,5 @@
-"""The origin of a descriptor or a thread is known to the end, also after so many new stacks that stacks without live
-blocks were folded."""
+"""watch knows the origin of a descriptor or a thread until the end, even if there were so many new stacks that memstow
+has folded stacks without live blocks."""
 import os, re, signal, subprocess
 
 from support import MEMSTOW, ROOT, compile, report, start

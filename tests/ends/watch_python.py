@@ -1,5 +1,6 @@
-"""Threads that keep Python from ending are named while the program is still there: with their names, whether Python
-waits for them, and their functions. A file that the program has mapped is shown by name and size."""
+"""While a Python program is still there, watch shows the threads that keep Python from ending. It gives the name of
+each thread, whether Python waits for the thread, and the thread's functions. It shows a file that the program has
+mapped by name and size."""
 import pathlib, re, signal, subprocess
 
 from support import MEMSTOW, PYTHON, run, skip, start, wait_for

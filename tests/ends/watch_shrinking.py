@@ -1,4 +1,5 @@
-"""A process that shrinks on the whole is not shown as growing, but places in it that grow are named."""
+"""If the memory of a process shrinks on the whole, watch does not say that the process grows. But watch names the
+places in the program whose memory grows."""
 from _ends import faults, watch
 
 text, _ = watch(faults(), "shrink", "leak", grace="3s", options=("--end",))

@@ -1,5 +1,6 @@
-"""Shared memory, temporary files, named sockets and System V segments that outlive a program are named. These are not:
-files on its command line, the file of its output, files in its working directory, and files of other programs."""
+"""watch names shared memory, temporary files, named sockets and System V segments that outlive a program. It does not
+name files on the program's command line, the file of its output, files in its working directory, and files of other
+programs."""
 import os, pathlib, re, subprocess
 
 import support

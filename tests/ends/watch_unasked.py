@@ -1,7 +1,8 @@
-"""A program that runs on after its main thread has come to its end is named, with its growth, although nobody asked it
-to end. It goes on to its own end, also under --end. This holds for Python that waits for a thread or for a child of
-multiprocessing, also behind a launcher script, and for a program whose first thread has ended. A program that waits for
-a thread in the middle of its work is not named. --pid shows the same of a running process at once."""
+"""If a program runs on after its main thread has come to its end, watch names the program and its growth, although
+nobody asked the program to end. The program goes on to its own end, even under --end. This holds for Python that waits
+for a thread or for a child of multiprocessing, even behind a launcher script, and for a program whose first thread has
+ended. If a program waits for a thread in the middle of its work, watch does not name it. With --pid, watch shows the
+same of a running process at once."""
 import pathlib, re, subprocess
 
 from _ends import faults

@@ -1,5 +1,5 @@
-"""Seeds for the CFI reader: functions of real objects, each in tables of its own, chosen so that every instruction and
-every kind of CIE occurs. Some have no index."""
+"""Seeds for the CFI reader: functions of real objects. They are chosen so that every instruction and every kind of CIE
+occurs. Each function has tables of its own. In some tables, .eh_frame_hdr has no index."""
 import os, pathlib, re, struct
 
 MAPPED = re.findall(r"/\S+\.so\S*", pathlib.Path("/proc/self/maps").read_text())
@@ -8,7 +8,7 @@ CODE = 0x1000 # the address of each function, relative to the header
 
 
 def load(path):
-    """(bytes by address, address of .eh_frame_hdr) of an ELF file."""
+    """Loads an ELF file. Returns its bytes, with addresses as indices, and the address of .eh_frame_hdr."""
     file = path.read_bytes()
     table, size, count = *struct.unpack_from("<Q", file, 32), *struct.unpack_from("<HH", file, 54)
     image, header = bytearray(), 0
@@ -37,7 +37,8 @@ def entries(image, header):
 
 
 def tables(shared, function, index):
-    """.eh_frame of one function and .eh_frame_hdr: (address of the header, bytes). Addresses are pcrel sdata4."""
+    """Makes the section .eh_frame of one function, with .eh_frame_hdr behind it. Returns the address of .eh_frame_hdr,
+    and the bytes of both. Addresses are encoded as pcrel sdata4."""
     frame = struct.pack("<I", len(shared)) + shared
     entry = len(frame)
     header = entry + 4 + len(function) + 4

@@ -1,4 +1,4 @@
-"""Seeds for the check of decisions: the trace without a fault, whole and in parts, and unusual lines."""
+"""Seeds for the check of decisions: a whole trace without a fault, parts of this trace, and unusual lines."""
 import json, pathlib, sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cli"))

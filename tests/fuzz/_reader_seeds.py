@@ -1,5 +1,5 @@
-"""Seeds for the reader: a finished ledger, a snapshot of a running program, and ledgers with call stacks (all, and
-sampled) and with a trace of decisions."""
+"""Seeds for the reader: for example a finished ledger, a snapshot of a running program, a ledger with all call stacks,
+a ledger with sampled call stacks, and ledgers with a trace of decisions."""
 import os, pathlib, struct, subprocess, sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cli"))
@@ -34,7 +34,8 @@ decisions.trace = lambda: struct.pack("<QQQQ", len(ring) - 32, 8 * 5, 8 * 5 + le
     -8 * 5:] + ring[32:-8 * 5]
 decisions.save("round.ledger")
 
-# CUDA memory (snapshot.h): a head, a device, two sites, two blocks; and the same with ids that do not exist.
+# Ledgers with CUDA memory (snapshot.h): a head, a device, two sites and two blocks. In cuda_odd, they have ids that do
+# not exist.
 cuda = Ledger()
 cuda.count(cuda.site(cuda.module("/opt/program")), alloc=(100, 1))
 plain = cuda.sections
@@ -51,7 +52,7 @@ for name, number in (("cuda", 2), ("cuda_odd", 0xFFFFFFFF)):
     cuda.sections = lambda number=number: cuda_sections(number)
     cuda.save(f"{name}.ledger")
 
-# Origins of descriptors, threads and shared memory; and the same with ids that do not exist.
+# Ledgers with origins of descriptors, threads and shared memory. In births_odd, the origins have ids that do not exist.
 births = Ledger()
 module = births.module("/opt/program", bias=0x10000, build_id=bytes(range(20)))
 births.count(births.site(module), alloc=(100, 1))
@@ -69,7 +70,7 @@ for name, number, sequence in (("births", 3, 2), ("births_odd", 0xFFFFFFFF, 2), 
     births.sections = lambda number=number, sequence=sequence: birth_sections(number, sequence)
     births.save(f"{name}.ledger")
 
-# Blocks that were freed twice; and the same with ids that do not exist.
+# Ledgers with blocks that were freed twice. In misuse_odd, the blocks have ids that do not exist.
 for name, number in (("misuse", 3), ("misuse_odd", 0xFFFFFFFF)):
     places = 3 * struct.pack("<IIII", number, number, number, number)
     record = struct.pack("<IHHQQQII", number, number & 0xFFFF, number & 0xFFFF, number, number, 2 * 10**9, number,
@@ -77,7 +78,8 @@ for name, number in (("misuse", 3), ("misuse_odd", 0xFFFFFFFF)):
     births.sections = lambda record=record: [*without(), (43, 88, 2, 2 * record)]
     births.save(f"{name}.ledger")
 
-# Memory over time: points out of order, one there twice, marks; and the same with figures that cannot be right.
+# Ledgers with memory over time: points out of order, a point that is there twice, and marks. In history_odd, the
+# figures cannot be right.
 for name, number in (("history", 3), ("history_odd", 0xFFFFFFFFFFFFFFFF)):
     points = b"".join(struct.pack("<QQQII", ns, number, number, 3, 3) for ns in (3 * 10**9, 2 * 10**9, 2 * 10**9, 0))
     devices = struct.pack("<9Q", 2 * 10**9, *8 * [number])

@@ -1,4 +1,5 @@
-"""Seeds for series: readings in which sites grow, fluctuate and stay; and truncated ones."""
+"""Seeds for the section SERIES: a series in which sites grow, fluctuate and stay; the same series, truncated; a series
+without sites; and a series with huge changes."""
 import pathlib
 
 

@@ -19,8 +19,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* In place of libc's. The loader waits between its attempts to read a ledger that changes. Nobody changes these, so
- * nearly all of the time would be such waits. */
+/* Takes the place of libc's nanosleep, and returns at once. The loader waits between its attempts to read a ledger that
+ * changes. Nobody changes the ledgers of this target, so it would wait in vain for nearly all of the time. */
 int nanosleep(const struct timespec *duration, struct timespec *left) { return (void)duration, (void)left, 0; }
 
 /* Down the hottest path, as the report does. */

@@ -1,5 +1,5 @@
-/* series.c — fuzz target: any readings and sites of a series are read, judged, halved and packed again without harm. An
- * input is the section SERIES of a snapshot with two owners, three runs and four sites. */
+/* series.c — fuzz target: any readings and sites of a series are read, judged, merged in pairs, and packed again
+ * without harm. An input is the section SERIES of a snapshot with two owners, three runs and four sites. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -12,7 +12,8 @@ static void must(bool condition) {
     if (!condition) abort();
 }
 
-/* Bytes of any length, padded to whole pages, with their checksum. */
+/* Writes the fuzzer's bytes, padded to whole pages, to a file. state_bytes_from_file gets this file and its correct
+ * checksum. It must refuse the file as damaged, or give a value whose type and parts can be read. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static _Alignas(8) char bytes[16 * OS_PAGE];
     struct state_bytes value;

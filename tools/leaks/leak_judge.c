@@ -115,7 +115,7 @@ static bool lost_the_first(struct sequence all, const struct leak_rule *rule, ui
     return lost && (points < ENOUGH || lost == took);
 }
 
-/* The verdict from few points: a leak grows at each of them. */
+/* Returns the verdict if there are few points. A site leaks only if it grew at each of them. */
 static enum leak_verdict judge_few(struct sequence all, uint32_t start, uint32_t to) {
     uint32_t judged = to - start, half = judged / 2;
     struct part whole = part_of(all, start, to), first = part_of(all, start, start + half),
@@ -126,8 +126,8 @@ static enum leak_verdict judge_few(struct sequence all, uint32_t start, uint32_t
     return is_slowing(&first, &last) || loses_the_old(&first, &last) ? LEAK_PLATEAU : LEAK_FOUND;
 }
 
-/* The verdict from many points: a leak grows in each third of them, and its lowest bytes in the last third exceed its
- * highest bytes in the first third. */
+/* Returns the verdict if there are many points. A site leaks only if it grew in each third of them, and if its lowest
+ * bytes in the last third exceed its highest bytes in the first third. */
 static enum leak_verdict judge_many(struct sequence all, uint32_t start, uint32_t to) {
     uint32_t judged = to - start, third = judged / 3;
     struct part whole = part_of(all, start, to), first = part_of(all, start, start + third);

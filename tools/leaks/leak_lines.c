@@ -62,7 +62,8 @@ static double difference(const struct stretch *a, const struct stretch *b) {
     return (each < 0 ? -each : each) + (left < 0 ? -left : left);
 }
 
-/* The stretch that `next` follows, among those whose last run is `run`. NULL: none. */
+/* Looks at the stretches whose last run is `run`. Among those that `next` may follow, returns the stretch that differs
+ * least from `next`. NULL: there is none. */
 static const struct stretch *ended_in(const struct leak_sites *sites, const struct stretch *list, size_t count,
                                       const struct stretch *next, uint32_t run) {
     struct stretch wanted = *next;
@@ -94,7 +95,7 @@ static void find_chains(const struct leak_sites *sites, const struct stretch *li
         if (!before) before = ended_in(sites, list, count, next, next->first - 1);
         if (before) first_of[next->site] = before->site;
     }
-    for (size_t i = 0; i < count; i++) { /* a predecessor was used earlier, so no chain is a circle */
+    for (size_t i = 0; i < count; i++) { /* in a chain, the first runs come later and later: no chain is a circle */
         uint32_t first = list[i].site;
         while (first_of[first] != first) first = first_of[first];
         for (uint32_t site = list[i].site, next; site != first; site = next) {

@@ -67,7 +67,7 @@ struct leak_sites {
     uint32_t run_count;
     struct leak_point points[LEAK_POINTS_MOST];
     uint32_t point_count, ended; /* ended: number of runs that had ended at the newest point */
-    /* stacks are only sampled, so a site has no stack: it has all memory of its owners */
+    /* true: stacks are only sampled. In this case, a site has no stack: it has all memory of its model and node */
     bool sampled;
 };
 

@@ -12,7 +12,7 @@
 
 /* In these comments, the rest of an owner is all its sites that are no findings by themselves. */
 enum {
-    MUCH = 4,        /* a rest leaks, and an undecided site is doubtful, if it grows by this many times the floor */
+    MUCH = 4,        /* growth by this many times the floor makes a rest a leak, and an undecided site doubtful */
     REMAINDER = 20,  /* an owner's rest is a leak if it grows by at least 1/20 of the growth of the owner's leaks */
     DOUBT_LEAST = 3, /* growth at fewer points than this may be chance, as in leak_judge.c */
 };

@@ -88,7 +88,8 @@ struct leaks {
     struct leak_retired *retired; /* leaks first */
     size_t retired_count, retired_leaks;
     uint64_t *run_ends; /* the times when runs ended, in order */
-    /* holders for sites, by site; then for retired owners, by name; then for call stacks without a Python object */
+    /* first the holders for sites, sorted by site; then those for retired owners, sorted by name; then those for call
+     * stacks for whose blocks no Python object was found */
     struct leak_holder *holders;
     size_t holder_count;
     struct leak_rest rest[LEAK_VERDICTS];

@@ -18,8 +18,8 @@ void leaks_ask_begin(struct leaks_ask *self, pid_t pid, const char *path, double
     if (*path == '/') snprintf(self->path, sizeof self->path, "%s", path);
 }
 
-/* One request, and its progress text. A program takes the request at once, even in the middle of a run, and carries it
- * out between two runs. It reports no progress. */
+/* A request, and the words that the user sees while the request is carried out. The program takes the request at once,
+ * even in the middle of a run, carries it out between two runs, and reports no progress meanwhile. */
 struct asking {
     struct leaks_ask *whole;
     const char *words;

@@ -26,7 +26,8 @@ void leaks_ask_begin(struct leaks_ask *self, pid_t pid, const char *path, double
  * person asks (`meant`). */
 int leaks_ask_collect(struct leaks_ask *self);
 
-/* The most paths in one search. The program has a time limit for each search (memstow_looks.py). */
+/* The most paths in one search. The number is limited because the program has a time limit for each search
+ * (memstow_looks.py). */
 enum { LEAKS_ASK_PATHS = 64 };
 
 /* A call stack. path: the hash of its frames, which is its name in the trace. place: its number in the process
@@ -35,11 +36,11 @@ struct leaks_ask_stack {
     uint64_t path;
     uint32_t place, order;
 };
-/* Asks for the holders of blocks that the stacks allocated. Stacks of one path must follow each other. `before`: the id
- * of a run; blocks of later runs are left out; 0: blocks of all runs count. `meant`: a person asked for this and waits.
+/* Asks for the holders of blocks that the stacks allocated. Stacks of one path must follow each other. If `before` is
+ * not 0, it is the id of a run, and blocks of later runs are left out. `meant`: a person asked for this and waits.
  * With `meant`, one search follows another until all stacks were asked for, a search has looked at no path, or the time
- * is over. Without `meant`, there is one search. Returns the sum of the answers or, if no search was answered, -errno,
- * as leaks_ask_collect() does. */
+ * is over. Without `meant`, there is one search. Returns the sum of the answers. If no search was answered, returns
+ * -errno, as leaks_ask_collect() does. */
 int leaks_ask_holders(struct leaks_ask *self, const struct leaks_ask_stack *stacks, size_t count, uint32_t before,
                       bool meant);
 

@@ -1,8 +1,9 @@
-/* leaks_follow.h — follows a running process, and reads its ledger after each of its runs, or from time to time as long
- * as no run has ended.
- * In: a pid. Out: points (leak_sites.h), and a file with them, the series. The file is whole at any time, but until the
- * end the last points can be missing. The process does not notice that its ledger is read. A run that ends while the
- * ledger is read has no reading of its own: the next reading covers it and the run after it. */
+/* leaks_follow.h — follows a running process. Reads its ledger after each of its runs or, as long as no run has ended,
+ * from time to time.
+ * In: a pid. Out: points (leak_sites.h), and the series, which is a file with these points. The file can be read at any
+ * time. But while the process is followed, the file may lack the last points. The process does not notice that its
+ * ledger is read. A run that ends while the ledger is read has no reading of its own: the next reading covers it and
+ * the run after it. */
 #ifndef MEMSTOW_LEAKS_FOLLOW_H
 #define MEMSTOW_LEAKS_FOLLOW_H
 

@@ -16,7 +16,8 @@ static bool is_file(const char *module, const char *name) {
     return strncmp(text_base_name(module), name, strlen(name)) == 0;
 }
 
-/* Whether the C library or OpenMP allocates memory here for each thread, and keeps it as long as the thread lives. */
+/* Whether this function of this module belongs to the C library or OpenMP, and allocates memory that each thread has as
+ * long as it lives. */
 static bool is_of_threads(const char *module, const char *function) {
     static const char *const functions[] = {"allocate_dtv", "_dl_allocate_tls", "allocate_stack", "pthread_create",
                                             "__pthread_create"};
@@ -28,8 +29,8 @@ static bool is_of_threads(const char *module, const char *function) {
     return false;
 }
 
-/* Whether memory of this stack comes with threads (is_of_threads). Looks at the innermost functions of the stack, at
- * most six, up to and including the first that is neither in the C library nor in the loader. */
+/* Whether memory of this stack comes with threads (is_of_threads). Looks at the innermost functions of the stack. Stops
+ * at the first function that is neither in the C library nor in the loader, and after six functions at the latest. */
 static bool comes_with_threads(const struct leaks *self, struct symbols *symbols, uint32_t stack) {
     enum { DEPTH = 6 };
     uint32_t frames[DEPTH];
@@ -220,8 +221,8 @@ static bool is_held_elsewhere(const struct leaks *self, const struct leak_holder
     return true;
 }
 
-/* The bytes of a retired owner that findings do not report: the bytes are in no finding, and findings do not name all
- * places of the holder of the bytes. `usual`: the holder that is assumed for sites without a known holder. */
+/* Returns how many bytes of a retired owner findings do not report. These are the bytes that are in no finding, unless
+ * findings name all places of their holder. `usual`: the holder that is assumed for sites without a known holder. */
 static uint64_t retired_untold(const struct leaks *self, const struct leak_retired *retired, const uint32_t *of_site,
                                const struct leak_holder *usual) {
     bool is_usual_told = is_held_elsewhere(self, usual);
@@ -268,8 +269,8 @@ static void retired_tell(struct leaks *self, struct leak_retired *retired, const
     retired->other = retired->holder == of_owner || leaks_same_holder(retired->holder, of_owner) ? NULL : of_owner;
 }
 
-/* Sets is_same of each entry in the list of retired owners if an entry before it, which no finding reports, has the
- * same holder. The two count as one leak. */
+/* Sets is_same of an entry in the list of retired owners if an earlier entry has the same holder, and no finding
+ * reports the earlier entry. The two entries count as one leak. */
 static void count_once(struct leaks *self) {
     for (size_t i = 0; i < self->retired_leaks; i++)
         for (size_t k = 0; k < i && !self->retired[i].is_same; k++)

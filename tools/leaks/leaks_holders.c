@@ -167,8 +167,8 @@ bool leaks_next_place(const struct leak_holder *holder, size_t *next, struct lea
 
 enum { SITES_EACH = 3 };
 
-/* A path that is asked for. order: its position in the list of wanted sites; if several sites have the path, the lowest
- * of their positions. */
+/* A path that is asked for. order: the position of the path's site in the list of wanted sites. If several sites have
+ * the path, this is the lowest of their positions. */
 struct unknown_path {
     uint64_t path;
     uint32_t order;
@@ -194,8 +194,8 @@ static void add_site(struct unknown *unknown, uint32_t site) {
     unknown->count++;
 }
 
-/* Adds the largest sites without a known holder, among those for which `is` returns true: the sites of a retired owner,
- * or of the rest of an owner. `context` is passed to `is`. */
+/* Adds the largest sites without a known holder, among the sites for which `is` returns true. `is` says whether a site
+ * belongs to a retired owner, or to the rest of an owner. `context` is passed to `is`. */
 static void add_largest(struct unknown *unknown, bool (*is)(const struct leak_site *site, const void *context),
                         const void *context) {
     const struct leak_sites *sites = unknown->leaks->sites;
@@ -275,9 +275,9 @@ static int unknown_place(const struct unknown *unknown, struct unknown_stacks *t
     return 0;
 }
 
-/* Lists the stacks with the wanted paths, each with the process's number for it (its place), in the order of the paths.
- * One path may have several places, because a call in one line of Python may be at several instructions. Returns 0, or
- * -1: no memory. */
+/* Lists the stacks with the wanted paths, in the order of the paths. Each stack has its place, which is its number in
+ * the process. One path may have several places, because a call in one line of Python may be at several instructions.
+ * Returns 0, or -1: no memory. */
 static int find_places(const struct unknown *unknown, struct unknown_stacks *to) {
     const struct image *image = unknown->leaks->image;
     uint64_t *hashes = stack_hashes(image);

@@ -20,7 +20,8 @@ struct had {
     uint64_t live_bytes, live_blocks, allocated;
 };
 
-/* The memory of each owner, by its index in the image. NULL: no memory. The caller frees it. */
+/* Returns an array with the memory of each owner, by the owner's index in the image. NULL: the array cannot be
+ * allocated. The caller frees the array. */
 static struct had *sum_owners(const struct image *image) {
     struct had *had = calloc(image->owner_count + 1, sizeof *had);
     for (size_t i = 0; had && i < cuda_every_count(image); i++) {
@@ -103,7 +104,8 @@ static struct leak_stack leak_stack_of(const struct image *image, const uint64_t
                                .live_blocks = total_live_blocks(total)};
 }
 
-/* Finds the largest stacks of each group. `groups`: by index of the owner, 1 + the index of its group; 0: none. */
+/* Finds the largest stacks of each group. groups[i] is for the owner image->owners[i]: 1 + the index of its group, or 0
+ * if the owner is in no group. */
 static int find_stacks(struct leaks *self, const uint32_t *groups) {
     const struct image *image = self->image;
     uint64_t *hashes = stack_hashes(image);

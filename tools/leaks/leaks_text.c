@@ -77,7 +77,8 @@ static void print_verdict(const struct leaks *self) {
 
 /* --- retired owners --- */
 
-/* The length of the next line in bytes: up to a blank, if there is one in the second half of the width. */
+/* Returns how many bytes of the text go into the next line. If the text does not fit, the line ends at the last blank
+ * in the second half of the width, or at the width if there is no such blank. */
 static size_t line_length(const char *text, int width) {
     size_t length = 0, blank = 0;
     for (int columns = 0; text[length] && columns < width; columns++) {

@@ -13,8 +13,8 @@ int series_pack(const struct leak_sites *sites, struct image *image);
 /* Unpacks image->series into `sites`. The rest of the image must have been read. Sites that the image does not have are
  * left out. Returns 0; -1: no memory; -2: damaged. */
 int series_unpack(struct leak_sites *sites, const struct image *image);
-/* Call it when the last image of a process was read into `sites`. Several images: sorts the changes between them. One
- * image: unpacks its series, if it has one. Returns as series_unpack. */
+/* Call it when the last image of a process was read into `sites`. If several images were read, sorts the changes
+ * between them. If only one image was read, unpacks its series, if it has one. Returns the same as series_unpack. */
 int series_complete(struct leak_sites *sites, const struct image *image);
 
 #endif
