@@ -20,8 +20,8 @@ struct pool {
     uint16_t device;
 };
 
-/* Callbacks, which are called while a record is read; NULL: none. `came` and `went` are for pools that the program
- * makes, `figures` for new figures of a pool that the program did not make. */
+/* Callbacks, which are called while a record is read. Each may be NULL. `came` and `went` are called for pools that
+ * the program makes. `figures` is called when a pool that the program did not make has new figures. */
 struct pools_told {
     void (*came)(const struct pool *pool);
     void (*went)(const struct pool *pool);
@@ -31,8 +31,8 @@ void pools_tell(const struct pools_told *to);
 
 /* Reads a record of a pool. False: the table is full. */
 bool pools_record(const struct cupti_pool *record);
-/* A record of memory from a pool also has figures of the pool: reads these figures. Ignores memory from no pool. False:
- * the table is full. */
+/* Reads a pool's figures from a record of memory that comes from the pool. Ignores records of other memory. Returns
+ * false if the table is full. */
 bool pools_memory(const struct cupti_memory *record);
 
 /* Calls visit for each pool, also for pools that are gone. */

@@ -142,7 +142,7 @@ static int assign_in(struct snap_cuda_block *block, uint64_t start, uint64_t end
     return result;
 }
 
-/* The bytes of all parts of a block, and the model that has them. several: more than one model has them. */
+/* The bytes of all parts of a block, and the model that has the parts. several: more than one model has parts. */
 struct share {
     uint64_t block, bytes;
     uint32_t model;
@@ -188,8 +188,8 @@ static void tell_server(struct vram_block *served, const struct snap_cuda_block 
     vram_owned_assign(served, model, share.bytes && !all);
 }
 
-/* Assigns a range of the block at `address`. It holds the block's record meanwhile: a thread that frees the block
- * waits, and then finds all its parts. */
+/* Assigns a range of the block at `address`. Holds the block's record meanwhile, so a thread that frees the block
+ * waits, and then finds all parts of the block. */
 static int assign_of(uint64_t address, struct vram_block *served, uint64_t start, uint64_t end, uint32_t model) {
     struct cuda_hold hold;
     struct snap_cuda_block *block = cuda_blocks_hold(CUDA_ADDRESS, address, &hold);
@@ -200,9 +200,9 @@ static int assign_of(uint64_t address, struct vram_block *served, uint64_t start
     return result;
 }
 
-/* Finds the block that contains the range, and assigns the range. The block is held meanwhile, so that no thread moves
- * it: the mover reads which owner has the block. A block that is off its device cannot change its owner, because the
- * owner that put it away must bring it back. */
+/* Finds the block that contains the range, and assigns the range. No thread moves the block meanwhile, because the
+ * block is held: a thread that moves a block reads which owner has the block. A block that is off its device cannot
+ * change its owner, because the owner that put it away must bring it back. */
 static int cuda_parts_assign_range(uint64_t start, uint64_t end, uint32_t model) {
     struct search search = {.start = start, .end = end};
     struct vram_block *served;

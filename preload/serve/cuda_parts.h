@@ -13,12 +13,14 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Assigns a range, which is a block or lies in one, to the model (0: to nobody). Returns 0; -ENXIO: no block of device
- * or pinned memory contains the range; -EBUSY: the block is off its device, or another thread was assigning for too
- * long; -ENOMEM: there is no memory, and nothing has changed. */
+/* Assigns a range, which is a block or lies in a block, to the model (0: to nobody). Returns 0 or an error:
+ * - -ENXIO: no block of device or pinned memory contains the range.
+ * - -EBUSY: the block is off its device, or another thread was assigning for too long.
+ * - -ENOMEM: there is no memory, and nothing has changed. */
 int cuda_parts_assign(uint64_t start, uint64_t length, uint32_t model);
 
-/* Writes the owners of a block and of its parts, each once, at most `capacity`. Returns how many it wrote. */
+/* Writes the owners of a block and of its parts to `owners`: each owner once, and at most `capacity` owners. Returns
+ * how many owners it wrote. */
 uint32_t cuda_parts_owners(uint64_t block, uint32_t *owners, uint32_t capacity);
 
 /* Call it when the block has left the table. Ends the block's parts, and returns their bytes. */

@@ -72,9 +72,9 @@ static bool wait_for_rescue(void) {
     return !lock_is_held(&rescuing);
 }
 
-/* Whether another rescue or a move has given memory back since the request was made or repeated. If not, and if a
- * rescue or move is in progress, waits for its end; true if it ends in time. A request gets the answer true at most
- * WAITS_MOST times. */
+/* Returns true if another rescue or a move has given memory back since the request was made or repeated. Otherwise,
+ * if a rescue or move is in progress, waits for its end, and returns true if it ends in time. For each request, this
+ * function returns true at most WAITS_MOST times. */
 static bool others_gave(struct rescue *self) {
     if (self->waits == WAITS_MOST) return false;
     bool gave = vram_move_left() != self->left || wait_for_rescue() || vram_move_wait(WAIT_MS);

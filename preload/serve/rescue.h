@@ -32,8 +32,10 @@ struct rescue {
     /* The stream in whose order the memory is requested: the memory comes from the stream's device. NULL: there is no
      * stream, and the memory comes from the thread's device. */
     cuda_handle stream;
-    bool judged, is_error; /* is_error: the refusal was an error, not a trial of the program; judged: is_error is set */
-    uint32_t waits;        /* how often others gave back memory for the request, so that it was repeated */
+    /* is_error: the refusal is an error for the program, which did not only try how much memory there is. judged:
+     * `is_error` has been determined. */
+    bool judged, is_error;
+    uint32_t waits;        /* how often the request was repeated because others gave memory back */
     uint64_t left;         /* vram_move_left() when the request was made, or at the latest look (others_gave) */
     bool tried;            /* a rescue was tried for the request */
 };
@@ -41,12 +43,12 @@ struct rescue rescue_begin(uint64_t bytes, bool in_pool);
 /* Call it when the driver refused the request. True: ask the driver again, because memory has left a device, or
  * another thread's rescue or move is over. errno may change. */
 bool rescue_try(struct rescue *self);
-/* Call it when a request was granted after a rescue. From then on, the next pause between rescues is the shortest
- * again. */
+/* Call it when a request was granted after a rescue. It sets the next pause between rescues to the shortest pause. */
 void rescue_worked(void);
 
-/* Call it after an owner was declared in use (no longer idle). Waits for a running rescue, which may have seen the
- * owner idle; after that, no more of its memory leaves a device. False: the rescue did not end within a minute. */
+/* Call it after an owner was declared in use (no longer idle). Waits for a running rescue, because the rescue may
+ * have begun while the owner was idle. After the wait, no more of the owner's memory leaves a device. Returns false
+ * if the rescue did not end within a minute. */
 bool rescue_is_over(void);
 
 #pragma GCC visibility pop

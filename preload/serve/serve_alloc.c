@@ -52,7 +52,7 @@ static bool is_default_pool(uint32_t device) {
            now == first;
 }
 
-/* Whether to ask the driver again after `result`: the driver had no memory, and some has been freed since. */
+/* Returns true if the driver had no memory, but memory has been freed since, so that a new request may succeed. */
 static bool is_worth_asking_again(int result, struct rescue *rescue) {
     if (unlikely(!result && rescue->tried)) rescue_worked();
     return unlikely(result == CUDA_OUT_OF_MEMORY) && (vram_memory_wait_freed() || rescue_try(rescue));

@@ -60,8 +60,8 @@ int serve_pool(cuda_handle pool, int which, void *value) {
     return result;
 }
 
-/* Stands in for cuMemPoolSetAttribute. A program can set a peak only to 0, and the peak restarts. Then the same peak of
- * served memory restarts, too. */
+/* Stands in for cuMemPoolSetAttribute. A program can set a peak only to 0, which restarts the peak. If it does so,
+ * the same peak of served memory restarts, too. */
 int serve_pool_set(cuda_handle pool, int which, void *value) {
     int (*real)(cuda_handle, int, void *) = (int (*)(cuda_handle, int, void *))serve_call.real;
     int result = real(pool, which, value);
@@ -99,9 +99,9 @@ static void write_answer(void *out, const struct serve_answer *answer) {
         *(uint8_t *)out = answer->value != 0;
 }
 
-/* Stands in for cuPointerGetAttribute. Only the driver knows how many bytes a truth value has, so the driver writes one
- * first. If the block is off its device, the driver's cuPointerGetAttribute would fail. Then cuPointerGetAttributes is
- * called, which writes 0. */
+/* Stands in for cuPointerGetAttribute. Only the driver knows how many bytes a truth value has, so the driver writes
+ * a truth value before our answer is written. If the block is off its device, the driver's cuPointerGetAttribute
+ * would fail, so cuPointerGetAttributes is called instead, which writes 0. */
 int serve_attribute(void *out, int which, cuda_address at) {
     int (*real)(void *, int, cuda_address) = (int (*)(void *, int, cuda_address))serve_call.real;
     struct serve_answer answer;

@@ -36,8 +36,8 @@ static uint64_t stowed_on(uint32_t device, uint64_t *asked) {
 
 static uint64_t spare_on(uint32_t device) { return vram_table_spares() ? vram_sums(0, device).spare : 0; }
 
-/* Finds the driver's functions. Returns the reason why nothing can be served; VRAM_REFUSAL_DONE: memory can be served.
- * One reason is comfy-aimdo, which manages addresses itself. */
+/* Finds the driver's functions. Returns VRAM_REFUSAL_DONE if memory can be served, otherwise the reason why it
+ * cannot. One reason is comfy-aimdo, which manages addresses itself. */
 static enum vram_refusal look_at_driver(void) {
     serve_driver.device_count = (int (*)(int *))serve_driver_function("cuDeviceGetCount");
     serve_driver.device_pool = (int (*)(cuda_handle *, int))serve_driver_function("cuDeviceGetMemPool");

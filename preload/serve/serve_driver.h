@@ -21,8 +21,8 @@ bool serve_driver_is_fit(void);
 enum vram_refusal serve_driver_refusal(void);
 /* A function of the driver, by its name; NULL: the driver lacks the function. */
 void *serve_driver_function(const char *name);
-/* Finds the device whose default pool `pool` is, among `count` devices. `ask` is cuDeviceGetDefaultMemPool. False: it
- * is no device's default pool. */
+/* Finds, among `count` devices, the device that has `pool` as its default pool. `ask` is cuDeviceGetDefaultMemPool.
+ * Returns false if no device has this default pool. */
 bool serve_driver_pool_device(int (*ask)(cuda_handle *, int), int count, cuda_handle pool, uint32_t *device);
 
 #pragma GCC visibility pop

@@ -89,7 +89,7 @@ int64_t stow_out(struct stow_piece *pieces, uint32_t count, const struct stow_op
 int64_t stow_in(struct stow_piece *pieces, uint32_t count, const struct stow_options *options);
 
 struct stow_progress {
-    uint64_t moved, wanted; /* bytes of the running move; if there is none, of the latest one */
+    uint64_t moved, wanted; /* bytes of the move in progress, or else of the latest move */
     bool at_work;
 };
 struct stow_progress stow_progress(void);
@@ -104,9 +104,10 @@ uint64_t stow_bytes_within(uint64_t start, uint64_t length);
 /* Gives all stowed or moving memory of the owner `from` to the owner `to`. */
 void stow_change_owner(uint32_t from, uint32_t to);
 
-/* Locks memory whose pages must not move, because a device knows them (cudaHostRegister). Stowed content comes back
- * first, completely. Returns 0, or -errno: then the memory must not be registered. Each lock needs an unlock with the
- * same start and length. Any thread may call, in a hook, too. A forked child begins with no locks. */
+/* Locks memory whose pages must not move, because a device knows them (cudaHostRegister). Before that, all stowed
+ * content of the range comes back. Returns 0, or -errno; after an error the caller must not register the memory.
+ * Each lock needs an unlock with the same start and length. Any thread may call these functions, even in a hook. A
+ * forked child begins with no locks. */
 int stow_lock_range(uint64_t start, uint64_t length);
 void stow_unlock_range(uint64_t start, uint64_t length);
 
@@ -140,10 +141,11 @@ static inline void stow_pass_end(uint32_t pass) { __atomic_fetch_sub(&stow_passi
 void stow_note_change(uint64_t start, uint64_t length); /* the mapping is about to change */
 /* Another mapping has replaced the range, or the caller unmaps the range. */
 void stow_note_unmap(uint64_t start, uint64_t length);
-/* A block goes back to its allocator: its stowed parts become fresh memory. */
+/* Call it when a block goes back to its allocator. Stowed parts of the block become fresh memory. */
 void stow_note_free(uint64_t start, uint64_t length);
-/* The content is about to be discarded (MADV_DONTNEED): stowed parts become zeros now. -ENOMEM: some parts are still
- * stowed. Then the kernel must not discard the range, because that would bring the file's bytes back. */
+/* Call it before the content is discarded (MADV_DONTNEED). Stowed parts become zeros now. Returns 0, or -ENOMEM if
+ * some parts are still stowed. After -ENOMEM the kernel must not discard the range, because the file's bytes would
+ * come back. */
 int stow_note_discard(uint64_t start, uint64_t length);
 /* The range is about to be unmapped. *unmapped gets the stowed regions in the range. If the kernel refuses to unmap,
  * the caller passes them to stow_put_back. */
@@ -157,9 +159,10 @@ struct stow_unmapped {
 };
 void stow_note_unmapping(uint64_t start, uint64_t length, struct stow_unmapped *unmapped);
 void stow_put_back(const struct stow_unmapped *unmapped);
-/* Brings the whole range back into memory that no file backs. Returns 0 or -errno. -EPERM: the process is in a sandbox,
- * where stowed memory comes back by use only, and never moves again. -EAGAIN: a thread is on its way into a sandbox,
- * and may not get there. `mine`: no other thread uses the range meanwhile.
+/* Brings the whole range back into memory that no file backs. `mine`: no other thread uses the range meanwhile. Returns
+ * 0 or -errno, such as:
+ * - -EPERM: the process is in a sandbox. In it, stowed memory comes back only by use, and never moves again.
+ * - -EAGAIN: a thread is on its way into a sandbox, and may not get there.
  * The function does not wait for devices that read the range, because a hook must not wait for them. */
 int stow_note_whole(uint64_t start, uint64_t length, bool mine);
 
@@ -175,8 +178,9 @@ void stow_fork_end(struct stow_forking self, bool in_child);
  * lock, the lock is held for ever in this process, and a thread that asks the loader would wait for ever. Devices that
  * the parent used do not work in this process either. */
 bool stow_forked_beside_threads(void);
-/* Registers stow_fork_begin and stow_fork_end for each fork(). Call it before the program can register handlers. Before
- * a fork, the handler that was registered first runs last: then the program's handlers hold their locks already. */
+/* Makes each fork() call stow_fork_begin and stow_fork_end. Call it before the program can register handlers.
+ * Before a fork, the handler that was registered first runs last. So ours runs when the program's handlers hold
+ * their locks already. */
 void stow_watch_forks(void);
 
 #pragma GCC visibility pop

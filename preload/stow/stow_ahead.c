@@ -42,8 +42,8 @@ uint32_t stow_ahead_populate(uint64_t start, uint64_t length, bool for_writing, 
     return result < 0 && *known ? refusal_of(result) : STOW_DONE;
 }
 
-/* Makes the pages the process's own. Linux before 5.14 has no system call for this, so this function writes to each
- * page. In this case a disk error raises SIGBUS. */
+/* Gives the process a copy of its own of each page. Linux before 5.14 has no system call for this. On such a kernel
+ * this function writes to each page, and a disk error raises SIGBUS. */
 static uint32_t make_own(uint64_t start, uint64_t length) {
     bool known;
     uint32_t refusal = stow_ahead_populate(start, length, true, &known);

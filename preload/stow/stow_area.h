@@ -16,7 +16,7 @@ struct stow_area {
     uint64_t start, end, offset;
     uint64_t device, inode;
     bool read, write, execute, shared, file, stack;
-    char path[512]; /* of the file; "": there is no file, or its path is too long */
+    char path[512]; /* the path of the file, or "" if there is no file or its path is too long */
 
     uint64_t anonymous; /* bytes of pages that are the process's own */
     bool locked, sealed, fork_advice, no_dump, faults_taken, special, key;
@@ -24,12 +24,12 @@ struct stow_area {
 
 enum { STOW_AREA_TEXT = 65536 };
 
-/* Calls visit for each mapping in address order, until visit returns false. `detail`: also fills the members from
- * smaps, which takes the kernel about 10 ms for each GiB in memory. `text` is a buffer of STOW_AREA_TEXT bytes. Returns
- * how many mappings it has read, or -errno. */
+/* Calls visit for each mapping in address order, until visit returns false. If `detail` is true, also fills the
+ * members that come from smaps. For this the kernel needs about 10 ms for each GiB in memory. `text` is a buffer of
+ * STOW_AREA_TEXT bytes. Returns how many mappings were read, or -errno. */
 int64_t stow_areas(bool detail, char *text, bool (*visit)(void *context, const struct stow_area *area), void *context);
 
-/* The mapping that contains the address; false: there is none. */
+/* Finds the mapping that contains the address. Returns false if there is none. */
 bool stow_area_at(uint64_t address, char *text, struct stow_area *out);
 
 /* Why the pages of a mapping must not move (enum stow_refusal). STOW_DONE: they may move. */

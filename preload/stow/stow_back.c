@@ -182,10 +182,10 @@ static int open_behind(const struct stow_area *area) {
     return fd == -EINVAL ? os_open(path, O_RDONLY, 0) : fd;
 }
 
-/* The descriptor of the file behind a mapping. Opens the file if it is not open yet. Descriptors of up to BACK_FILES
- * files stay open until the move ends; on a thread with descriptors of its own, until that thread ends. When the last
- * part of a file is back, closing its descriptor takes long, because the file system then frees the file's blocks.
- * Nobody should wait for that. */
+/* Returns the descriptor of the file behind a mapping. Opens the file if it is not open yet. Descriptors of up to
+ * BACK_FILES files stay open until the move ends. If this thread has descriptors of its own, they stay open until
+ * the thread ends, because nobody should wait for them to be closed: when the last part of a file is back, closing
+ * the file's descriptor takes long, because the file system frees the file's blocks. */
 static int file_behind(struct stow_back *self, const struct stow_area *area) {
     for (uint32_t i = 0; i < self->file_count; i++)
         if (self->files[i].inode == area->inode && self->files[i].device == area->device) return self->files[i].fd;
@@ -230,7 +230,8 @@ static uint64_t hold_in(const struct back_pipe *pipe, uint64_t start, uint64_t l
     return done;
 }
 
-/* Puts the pages themselves into the pipes. If not all fit, those that went in are read out again, into `waste`. */
+/* Puts the pages themselves, not copies, into the pipes. If not all pages fit, the pages that are already in the pipes
+ * are read out again, into `waste`. */
 static uint32_t hold_pages(struct stow_back *self, uint64_t start, uint64_t length, char *waste) {
     uint64_t done = 0, put = 0;
     for (uint32_t i = 0; done < length; i++, done += put) {
@@ -395,15 +396,15 @@ static uint32_t swap_in_place(struct stow_back *self, const struct source *sourc
     return refusal;
 }
 
-/* Whether the read in progress is of this file, and its next byte is at this offset. */
+/* Whether a read of this file is in progress whose next byte is at source->offset. */
 static bool reads_on(const struct stow_back *self, const struct source *source) {
     const struct stow_read *reading = &self->reading;
     return self->reads && !reading->refusal && reading->fd == source->fd && reading->taken < reading->length &&
            reading->offset + reading->taken == source->offset;
 }
 
-/* Begins to read the file for this range, and for the rest of the move as far as the rest lies in the same mapping. If
- * the read in progress comes to this range next, it goes on instead. */
+/* Begins to read the file for this range, and for the rest of the move as far as the rest lies in the same mapping.
+ * But if a read is in progress that reaches this range next, no new read begins, and that read goes on. */
 static void read_from(struct stow_back *self, const struct stow_area *area, const struct source *source,
                       uint64_t length) {
     if (reads_on(self, source)) return;
@@ -495,9 +496,9 @@ static uint32_t stow_back_undisturbed(struct stow_back *self, const struct stow_
     return refusal;
 }
 
-/* Returns STOW_DONE, or the reason why the range must not come back: a device may hold its pages. Memory that comes
- * back has new pages. If a device wrote to the old pages later, nobody would see its writes. Only pages that are the
- * process's own can be held in this way. */
+/* Returns a refusal if a device may hold pages of the range, otherwise STOW_DONE. Such a range must not come back,
+ * because memory that comes back has new pages: if the device wrote to the old pages later, nobody would see what it
+ * wrote. A device can hold only pages that are the process's own. */
 static uint32_t why_held(struct stow_back *self, uint64_t start, uint64_t end) {
     uint64_t run_end, pages;
     if (!stow_pages_run(self->pagemap, &start, end, STOW_PAGES_OWN, 1, &run_end, &pages)) return STOW_DONE;

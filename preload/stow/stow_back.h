@@ -55,7 +55,7 @@ void stow_back_end(struct stow_back *self);
 /* Brings back at most BACK_CHUNK bytes. *done: how many bytes are back; it may be above 0 even after a refusal. */
 uint32_t stow_back_in(struct stow_back *self, uint64_t start, uint64_t length, uint64_t *done);
 
-/* Ranges up to `until` come next: the kernel may begin to read them. */
+/* Tells that ranges up to `until` come back next, so that the kernel may begin to read them. */
 void stow_back_expect(struct stow_back *self, uint64_t until);
 
 #pragma GCC visibility pop

@@ -72,8 +72,8 @@ static void stow_carry_gather(void) {
     os_close(fd);
 }
 
-/* Drops clean pages of a file's mapping. In a writable mapping they are paged out: that loses no private page, even if
- * a thread writes meanwhile. Returns the bytes that stay mapped. */
+/* Drops clean pages of a file's mapping. In a writable mapping the pages are paged out instead, because paging out
+ * loses no private page, even if a thread writes meanwhile. Returns the bytes that stay mapped. */
 static uint64_t stow_carry_drop(const struct stow_segment *segment, int pagemap) {
     uint64_t left = 1, length = segment->end - segment->start;
     for (int i = 0; left && i < 2; i++) {
@@ -117,8 +117,8 @@ static void files_out(struct stow_session *self, const struct stow_segment *segm
     if (refusal) stow_work_refuse(work, refusal);
 }
 
-/* Turns stowed pages that were written since they were stowed into plain memory, and adds them to the plan. So they
- * are moved like other memory. */
+/* The program may have written to stowed pages. Such pages become plain memory here, and are added to the plan, so
+ * that they are moved like other memory. */
 static uint32_t own_pages_back(struct stow_plan *plan, const struct stow_segment *segment) {
     struct stow_session *self = plan->session;
     struct stow_back back;

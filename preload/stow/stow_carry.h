@@ -11,8 +11,9 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Moves the memory in the plan. If memory of a piece stays, that piece has the reason. A reason that would hold for the
- * next chunk, too, ends the move. Returns that reason, or STOW_DONE. */
+/* Moves the memory in the plan. If memory of a piece stays where it is, the piece's refusal says why. If the next
+ * chunk would be refused for the same reason, the move ends, and this function returns the reason. Otherwise it
+ * returns STOW_DONE. */
 uint32_t stow_carry_out(struct stow_plan *plan);
 
 #pragma GCC visibility pop

@@ -130,8 +130,8 @@ static uint32_t stow_file_failed(long error) {
     return refusal_of(error);
 }
 
-/* Reserves all space before any memory moves, if the file system can. Then on a full disk the move is refused, and not
- * half done. */
+/* Reserves all space before any memory moves, if the file system can. So if the disk is too full, the move is
+ * refused before it has begun. */
 static uint32_t stow_file_reserve(int fd, uint64_t size) {
     if (size > os_file_limit()) return STOW_FILE_LIMIT;
     long result = os_call(SYS_fallocate, fd, 0, 0, size);
@@ -141,7 +141,8 @@ static uint32_t stow_file_reserve(int fd, uint64_t size) {
 
 /* --- writing to the file --- */
 
-/* False: the program has closed the descriptor, with closefrom() for example. Another file may have its number now. */
+/* Returns false if the program has closed our descriptor (for example with closefrom()). Another file may have the
+ * descriptor's number now. */
 bool stow_file_is_still(const struct stow_file *self) {
     struct stat now;
     return os_stat_fd(self->fd, &now) == 0 && now.st_dev == self->device && now.st_ino == self->inode;
@@ -260,7 +261,7 @@ static void stow_file_remember(char to[PATH_SIZE], const char *variable) {
     if (strlen(value) < PATH_SIZE) strcpy(to, value);
 }
 
-/* Reads the variables once, at the start, because programs overwrite their environment, even during a move. */
+/* Reads the variables at the start of the program, because the program may overwrite its environment later. */
 __attribute__((constructor)) static void remember_directories(void) {
     stow_file_remember(asked_for, "MEMSTOW_STOW_DIR");
     stow_file_remember(caches, "XDG_CACHE_HOME");

@@ -19,8 +19,8 @@ struct stow_file {
     uint64_t used; /* bytes that are mapped, or about to be; the next write goes behind them */
 };
 
-/* Whether files in an open directory can hold moved memory: STOW_DONE, or why not. It judges by the type of the file
- * system. In an overlay, stow_file_open may still refuse. */
+/* Returns STOW_DONE if files in an open directory can hold moved memory, otherwise the reason why they cannot. The
+ * type of the file system decides. In an overlay, stow_file_open may still refuse. */
 uint32_t stow_file_judge(int fd);
 
 /* Opens a file in `directory`. NULL: in MEMSTOW_STOW_DIR, or, if that is not set, in the first usual directory that can
@@ -39,7 +39,7 @@ uint32_t stow_file_flush(struct stow_file *self, uint64_t from);
 
 /* Makes a stow file. `fd` is the result of opening it: a descriptor, or -errno. On failure the descriptor is closed. */
 uint32_t stow_file_take(struct stow_file *self, int fd, bool direct, uint64_t size);
-/* Whether the descriptor still belongs to this file: the program may have closed it. */
+/* Whether the descriptor still belongs to this file. If the program has closed the descriptor, it does not. */
 bool stow_file_is_still(const struct stow_file *self);
 
 /* Makes a private mapping of the `length` bytes of the file that follow the used bytes. They need not be written yet.

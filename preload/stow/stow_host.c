@@ -8,8 +8,10 @@
  *   5. All waiting threads are woken. They fault again, in the file.
  *
  * UFFDIO_MOVE moves page by page, and refuses pages that a device holds. mremap also moves pages that a device holds,
- * so it is only for idle owners in a process without pinned pages. Without userfaultfd the range is copied, written,
- * compared with the copy and mapped over. A write between the last two steps would be lost. */
+ * so it is only for idle owners in a process without pinned pages.
+ *
+ * Without userfaultfd the range is copied, the copy is written to the file, the range is compared with the copy, and
+ * the file is mapped over the range. A write between the comparison and the mapping would be lost. */
 #include "preload/stow/stow_host.h"
 
 #include <errno.h>

@@ -23,7 +23,7 @@ struct scanned {
     uint64_t start, end, categories;
 };
 #define SCAN _IOWR('f', 16, struct scan)
-enum { SCANNED = 64 << 20 }; /* bytes per call: the kernel holds the lock of the program's mappings meanwhile */
+enum { SCANNED = 64 << 20 }; /* bytes per call; during a call the kernel holds the lock of the program's mappings */
 enum { PAGE_FILE = 4, PAGE_PRESENT = 8, PAGE_SWAPPED = 16, PAGE_ZERO = 32 };
 
 /* Gets a run of pages of the same categories. If it returns false, the walk ends. */

@@ -15,8 +15,8 @@
 
 static uint64_t whole_end(uint64_t start, uint64_t length) { return os_round_up(start + length, OS_PAGE); }
 
-/* Waits until no chunk in the range is moving, and marks the pieces that overlap it as gone: the mover leaves them
- * alone from now on. The caller holds the lock. */
+/* Waits until no chunk in the range is moving. Then marks the pieces that overlap the range as gone, so that the
+ * mover leaves these pieces alone from now on. The caller holds the lock. */
 static void stow_pass_settle(uint64_t start, uint64_t end) {
     stow_table_wait(start, end);
     for (uint32_t i = 0; i < stow_work_current.count; i++) {
@@ -39,8 +39,8 @@ void stow_note_unmap(uint64_t start, uint64_t length) {
     stow_table_unlock();
 }
 
-/* If there are more regions than fit into `unmapped`, the others are forgotten. If the kernel then refuses to unmap
- * them, they stay in their file, and are not brought back. */
+/* If there are more regions than fit into `unmapped`, those that do not fit are forgotten. If the kernel refuses to
+ * unmap a forgotten region, the region stays in its file, and is not brought back. */
 void stow_note_unmapping(uint64_t start, uint64_t length, struct stow_unmapped *unmapped) {
     struct stow_region region = {.end = start};
     uint64_t end = whole_end(start, length);

@@ -78,7 +78,7 @@ static void plan_area(struct stow_plan *self, uint32_t index, const struct stow_
         stow_plan_memory(self, index, start, end);
 }
 
-/* Plans a range in parts: those that are in stow files already, and the others. */
+/* Plans the move of a range. The parts that are in stow files already are planned apart from the rest. */
 static void plan_parts(struct stow_plan *self, uint32_t index, const struct stow_area *area, uint64_t start,
                        uint64_t end) {
     struct stow_region region;

@@ -25,8 +25,10 @@ struct stow_session {
 /* Runs of pages in memory count as one run if fewer other pages than this lie between them. */
 enum { STOW_PLAN_GAP = 256 };
 
-/* MEMORY: goes to the stow file. STOWED: is stowed already, and parts of it may be in memory again. FILE: pages of a
- * file that the program mapped; clean ones are dropped. */
+/* What a segment is:
+ * - MEMORY: memory that goes to the stow file
+ * - STOWED: memory that is stowed already; parts of it may be in memory again
+ * - FILE: pages of a file that the program mapped; pages without changes are dropped */
 enum stow_segment_kind { STOW_SEGMENT_MEMORY, STOW_SEGMENT_STOWED, STOW_SEGMENT_FILE };
 
 struct stow_segment {

@@ -28,7 +28,7 @@ struct stow_queue {
 
 /* Makes a queue for a file. `size`: how many bytes will be written, approximately. */
 uint32_t stow_queue_open(struct stow_queue *self, struct stow_file *file, uint64_t size);
-/* The buffer of the next piece, as soon as it is free. NULL: a write has failed. */
+/* Waits until the buffer of the next piece is free, and returns the buffer. NULL: a write has failed. */
 char *stow_queue_buffer(struct stow_queue *self);
 /* Writes at most STOW_PIECE bytes: from the buffer that stow_queue_buffer returned, or from other memory that does not
  * change until stow_queue_finish. */

@@ -79,8 +79,8 @@ static void read_on(void *context) {
     while (read_next(context)) continue;
 }
 
-/* Starts the threads that read. If there is only a single piece, or if no thread can be started, the taker reads in
- * stow_read_wait. */
+/* Starts the threads that read. If there is only a single piece, or if no thread can be started, the caller of
+ * stow_read_wait reads instead. */
 void stow_read_begin(struct stow_read *self, int fd, uint64_t offset, uint64_t length, char *buffer, uint64_t pieces) {
     *self = (struct stow_read){
         .fd = fd, .offset = offset, .length = length, .buffer = buffer, .pieces = pieces, .bad = UINT64_MAX};

@@ -21,7 +21,7 @@ struct stow_read {
     uint64_t pieces;                  /* how many pieces fit into `buffer` */
     uint64_t next;                    /* the next piece to read */
     uint64_t taken;                   /* how many bytes were taken; their part of the buffer is used again */
-    uint64_t ready[READ_PIECES_MOST]; /* which piece each part of the buffer holds, counted from 1 */
+    uint64_t ready[READ_PIECES_MOST]; /* by part of the buffer: 1 + the number of its piece */
     uint64_t bad;                     /* the first piece that could not be read; UINT64_MAX: none so far */
     uint32_t refusal;                 /* why the taker gets no more bytes */
     uint32_t serial;                  /* changes with every step; all threads wait on it */
@@ -32,8 +32,8 @@ struct stow_read {
 /* Begins to read `length` bytes of a file. `buffer` holds `pieces` times READ_PIECE bytes. Offset and length are whole
  * pages, because fd may be open for direct reading. */
 void stow_read_begin(struct stow_read *self, int fd, uint64_t offset, uint64_t length, char *buffer, uint64_t pieces);
-/* Waits until there are bytes to take. Returns how many lie at *at. 0: there are no more, and self->refusal says why
- * (STOW_DONE: the part has ended). */
+/* Waits until there are bytes to take. Returns how many bytes lie at *at, or 0 if there are no more bytes. After 0,
+ * self->refusal says why (STOW_DONE: the part of the file has ended). */
 uint64_t stow_read_wait(struct stow_read *self, char **at);
 /* Takes `bytes` bytes. Their part of the buffer may then be used again. */
 void stow_read_take(struct stow_read *self, uint64_t bytes);

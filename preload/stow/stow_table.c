@@ -163,8 +163,8 @@ static void stow_table_erase(uint32_t from, uint32_t to) {
     count -= to - from;
 }
 
-/* Takes a range out of the regions. If it cuts a region in two, one more entry is needed. Without memory for that, the
- * tail of the region is forgotten: it stays in its file, and is not brought back. */
+/* Takes a range out of the regions. If the range cuts a region in two, one more entry is needed. If there is no
+ * memory for this entry, the tail of the region is forgotten: the tail stays in its file, and is not brought back. */
 void stow_table_take(uint64_t start, uint64_t end) {
     uint32_t first = stow_table_position(start), last;
     if (first < count && regions[first].start < start && regions[first].end > end) {

@@ -25,8 +25,8 @@ void stow_table_unlock(void);
 /* Waits until no moving chunk overlaps the range. The lock is released during the wait. */
 void stow_table_wait(uint64_t start, uint64_t end);
 
-/* Adds a region in place of any earlier regions there, and joins it with the region before it if the two touch and have
- * the same owner. False: there is no memory for the table. */
+/* Adds a region. It replaces all earlier regions between `start` and `end`. If it touches the region before it, and
+ * the two have the same owner, they become one region. Returns false if there is no memory for the table. */
 bool stow_table_put(uint64_t start, uint64_t end, uint32_t owner);
 /* Takes the range out of the table. Regions may be cut. */
 void stow_table_take(uint64_t start, uint64_t end);

@@ -14,18 +14,19 @@ enum {
     UFFD_FOLLOWS = 1 << 1, /* a registered range stays registered when mremap moves it; a thread must read events */
 };
 
-/* Opens a descriptor that also handles faults inside system calls; or returns -errno. Ask for one feature at most.
- * *features: the feature, if the kernel has it; otherwise 0. */
+/* Opens a descriptor that also handles faults inside system calls. Returns the descriptor, or -errno. `wanted` is
+ * one feature at most. *features is set to this feature if the kernel has it, otherwise to 0. */
 int stow_uffd_open(uint32_t wanted, uint32_t *features);
 long stow_uffd_register(int fd, uint64_t start, uint64_t length);
 void stow_uffd_unregister(int fd, uint64_t start, uint64_t length); /* also wakes waiting threads */
 void stow_uffd_wake(int fd, uint64_t start, uint64_t length);
-/* Moves all pages that exist in the range at `from` to the range at `to`. Waiting threads are not woken. Each range
- * must lie in one mapping. *done: how many bytes of the range are done, missing pages included. -EBUSY: a page is
- * pinned, or shared with a forked process; -EEXIST: where a page is to go, there is a page already. */
+/* Moves all pages that exist in the range at `from` to the range at `to`. Waiting threads are not woken. Each of the
+ * two ranges must lie in one mapping. *done: how many bytes of the range are done, missing pages included. Errors:
+ * - -EBUSY: a page is pinned, or shared with a forked process.
+ * - -EEXIST: at the address to which a page is to move, there is a page already. */
 long stow_uffd_move(int fd, uint64_t to, uint64_t from, uint64_t length, uint64_t *done);
-/* Whether a result means that another thread closed the descriptor. Then everything that was registered is plain
- * memory, and no thread waits. */
+/* Whether a result means that another thread closed the descriptor. If so, every range that was registered is plain
+ * memory now, and no thread waits. */
 bool stow_uffd_is_lost(long result);
 /* Fills missing pages with a copy. Waiting threads are not woken. */
 long stow_uffd_copy(int fd, uint64_t to, uint64_t from, uint64_t length);

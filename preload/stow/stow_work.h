@@ -1,4 +1,4 @@
-/* stow_work.h — the state of the present move: its pieces, which hooks may mark as gone, and its chunks. Also functions
+/* stow_work.h — the pieces and chunks of the present move. Hooks may mark a piece as gone. There are also functions
  * that bring memory back, chunk by chunk.
  * In: calls of the movers (stow.c, stow_carry.c) and of the hooks (stow_pass.c). Out: whether a chunk may move. */
 #ifndef MEMSTOW_STOW_WORK_H
@@ -18,7 +18,8 @@ struct work {
     struct stow_piece piece;
     uint32_t index; /* the piece's index in the caller's list */
     bool gone;
-    /* a hook wants the memory back. So it comes back even if the move was stopped early, or a device knows its pages */
+    /* A hook wants the memory back. In this case the memory comes back even if the move was stopped early, and even if
+     * a device knows the memory's pages. */
     bool asked_by_hook;
 };
 
@@ -44,8 +45,8 @@ void stow_work_refuse(struct work *work, uint32_t refusal);
 /* A refusal as an errno: 0 or -errno. */
 int stow_work_error(uint32_t refusal);
 
-/* The list of ranges whose pages a device knows. The caller holds the table's lock. stow_work_register adds a range;
- * false: there is no memory for it. */
+/* Functions for the list of ranges whose pages a device knows. The caller holds the table's lock. stow_work_register
+ * adds a range, and returns false if there is no memory for the new entry. */
 bool stow_work_is_registered(uint64_t start, uint64_t end);
 bool stow_work_register(uint64_t start, uint64_t end);
 void stow_work_unregister(uint64_t start, uint64_t end);
@@ -58,14 +59,15 @@ void stow_work_end(struct work *work, uint64_t bytes);
  * before `stop` ends at the border of a huge page, unless the chunk is too short to contain such a border. */
 uint64_t stow_work_chunk_end(uint64_t start, uint64_t stop, uint64_t most);
 
-/* Brings back everything in the range that is stowed, chunk by chunk. `counts`: the bytes count as moved by this move.
- * Returns the refusal (enum stow_refusal) at which it stopped; memory that came back before stays. */
+/* Brings back everything in the range that is stowed, chunk by chunk. `counts` says whether the bytes count as moved
+ * by the present move. After a refusal, the function stops and returns the refusal (enum stow_refusal); chunks that
+ * came back before stay in memory. */
 uint32_t stow_work_bring_back(struct work *work, struct stow_back *back, uint64_t start, uint64_t stop, bool counts);
 /* Bytes in the range that are stowed. */
 uint64_t stow_work_stowed_in(uint64_t start, uint64_t end);
 
-/* Calls `work` on a thread of ours, with signals blocked, and waits for its end. *own_files: the thread has descriptors
- * of its own. Those that it leaves open are closed after the wait. */
+/* Calls `work` on a thread of ours, with signals blocked, and waits until the thread ends. *own_files: whether the
+ * thread has descriptors of its own. Descriptors that it leaves open are closed after the wait. */
 void stow_work_apart(void (*work)(void *context), void *context, bool *own_files);
 
 /* In a forked child: nothing is being moved. */

@@ -201,7 +201,8 @@ bool trigger_list_owners(struct owner_state **owners, uint32_t *capacity, uint32
     return true;
 }
 
-/* In a rescue: an owner whose memory would not help is treated as not idle, so its memory stays. */
+/* In a rescue, treats an owner as not idle if moving its memory would make no room on the device that lacks memory.
+ * So this memory stays where it is. */
 static void leave_out_others(struct owner_state *owners, uint32_t count) {
     for (uint32_t i = 0; rescue_helps && i < count; i++)
         if (owners[i].idle) owners[i].idle = rescue_helps(owners[i].id);

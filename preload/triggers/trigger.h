@@ -15,11 +15,13 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Begins a trigger: makes the decisions, and carries out none yet. `reason`: enum memstow_reason, or POLICY_RESCUE: a
- * device has no memory for a request. `text`: the reason in words. `needed`: how many bytes are to be given back, if
- * the reason is pressure or a rescue. `drops`: before the caller ends the trigger, it will free the memory of owners
- * that are to be freed. Returns the number of decisions, which stay at `*decisions` until trigger_end; or -EINVAL,
- * -EBUSY (another trigger is in progress), -ENOMEM. */
+/* Begins a trigger: makes the decisions, and carries out none yet.
+ * - reason: of enum memstow_reason, or POLICY_RESCUE if a device has no memory for a request
+ * - text: the reason in words
+ * - needed: how many bytes are to be given back; used only if the reason is pressure or a rescue
+ * - drops: whether the caller will free the memory of the owners that are to be freed, before it ends the trigger
+ * Returns the number of decisions, or -EINVAL, -EBUSY (another trigger is in progress) or -ENOMEM. The decisions stay
+ * at `*decisions` until trigger_end. */
 int64_t trigger_begin(uint32_t reason, const char *text, uint64_t needed, bool drops,
                       const struct memstow_decision **decisions);
 /* Carries out the decisions, and ends the trigger. Returns the bytes that were given back; -ENOENT: there is no
@@ -38,9 +40,10 @@ void trigger_words(char *to, size_t capacity);
 void trigger_note_policy(uint32_t owner, uint32_t kind, const char *name, const uint64_t keys[2], uint32_t policy,
                          int32_t priority);
 
-/* A trigger for a device without free memory (rescue.h). It moves only device memory. takes_kept: owners with the
- * policy `keep` may be stowed, too, after all other owners. helps(owner): whether moving the owner's memory out makes
- * room on the device that lacks memory; NULL: every owner's memory does. Returns as trigger_run does. */
+/* Makes a trigger for a device without free memory (rescue.h). The trigger moves only device memory. If `takes_kept`
+ * is true, owners with the policy `keep` may be stowed, too, after all other owners. helps(owner) says whether
+ * moving the owner's memory out makes room on the device that lacks memory. If `helps` is NULL, every owner's memory
+ * makes room. Returns the bytes that were given back, or -errno. */
 int64_t trigger_rescue(uint64_t needed, bool takes_kept, bool (*helps)(uint32_t owner));
 
 /* Lists owners as owners_list does, in an array that grows. False: there is no memory. */

@@ -40,8 +40,9 @@ static void wait_after(uint64_t now_ns, bool gave) {
 
 typedef bool ask_function(uint32_t reason, const char *text, uint64_t needed);
 
-/* Passes a trigger on to the program, or makes it here, as in watch_poll. False: another trigger is in progress. *gave:
- * the trigger was made here, and gave back at least a tenth of the `needed` bytes. */
+/* Asks the program to make a trigger. If `ask` is NULL or returns false, makes the trigger here. Returns false if
+ * another trigger is in progress. *gave says whether the trigger was made here and gave back at least a tenth of the
+ * `needed` bytes. */
 static bool do_or_ask(uint32_t reason, const char *text, uint64_t needed, ask_function *ask, bool *gave) {
     *gave = false;
     if (ask && ask(reason, text, needed)) return true;

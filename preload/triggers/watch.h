@@ -16,8 +16,8 @@
  * memstow_reason); 0: no trigger was begun. */
 uint32_t watch_poll(uint64_t now_ns, bool (*ask)(uint32_t reason, const char *text, uint64_t needed));
 
-/* Whether there is anything to poll for: a limit for pressure (MEMSTOW_PRESSURE) or for idleness (MEMSTOW_IDLE) is
- * set. */
+/* Whether there is anything to poll for. There is if a limit for pressure (MEMSTOW_PRESSURE) or for idleness
+ * (MEMSTOW_IDLE) is set. */
 bool watch_is_wanted(void);
 
 /* Runs in a forked child: forgets what the parent's thread has noted for its next polls. */

@@ -18,14 +18,14 @@ enum {
     COST_SEGMENT_AGAIN = 8, /* the number of a segment that the file has already */
     COST_FIRST = 3,         /* the first line of a segment */
     COST_LINE = 25,         /* a further line of a segment */
-    COST_EXPECTED = 1,      /* a further line that already followed the preceding line when that line came last */
+    COST_EXPECTED = 1,      /* a further line that also followed the preceding line at that line's previous occurrence */
     COST_FRAME = 40         /* the texts of a frame that the file does not have yet */
 };
 
 struct choice {
     const struct html_tree *tree;
-    /* nodes: by side, then by node. words: by side, then by word of the image. 1: the file has this node or word
-     * already */
+    /* Marks: 1 if the file has a node or word already. nodes: by side, then by node. words: by side, then by word of
+     * the image. */
     uint8_t *nodes[2], *words[2];
     /* by side, then by frame: 1 + the frame that followed when this frame was written last; 0: the file does not have
      * this frame yet */

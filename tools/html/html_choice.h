@@ -8,12 +8,12 @@
 
 #include "tools/html/html_tree.h"
 
-/* Chooses the single leaves: at most `most`, and about as many as fit into `bytes` bytes of a file, by estimated costs.
- * It can be called again. Returns 0, or -1: no memory. */
+/* Chooses the leaves that are not merged with others: at most `most` leaves, and about as many as fit into `bytes`
+ * bytes of a file. Costs are estimated. This function can be called again. Returns 0, or -1 if there is no memory. */
 int html_choice_make(struct html_tree *tree, size_t most, size_t bytes);
 
-/* Chooses all leaves if they cost at most `bytes` bytes. Returns 1; 0: they cost more, and html_choice_make must be
- * called; -1: no memory. */
+/* Chooses all leaves if they cost at most `bytes` bytes, and returns 1. If they cost more, returns 0, and
+ * html_choice_make must be called. Returns -1 if there is no memory. */
 int html_choice_all(struct html_tree *tree, size_t bytes);
 
 #endif

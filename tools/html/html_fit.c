@@ -12,9 +12,9 @@ enum {
 /* Shares of the limit, in bytes. A cost is an estimate from averages.
  * - all: if all sites cost no more than this, they are the first choice. It is more than the limit, because figures and
  *   call stacks of most programs compress better than the estimate.
- * - guess: the cost of the first choice otherwise. It is so small that even the most random program that we know
- *   (tests/cost/deep.c) fits at once.
- * - aim: the size that later choices aim at. They are computed from the size of the columns of the choice before.
+ * - guess: if all sites cost more than `all`, the cost of the first choice. It is so small that even the most random
+ *   program that we know (tests/cost/deep.c) fits at once.
+ * - aim: the size that later choices aim at. Each is computed from the size of the columns of the choice before it.
  * - enough: a choice that leaves out requested sites must fill at least this. */
 static size_t all_of(size_t limit) { return limit / 2 * 3; }
 static size_t guess_of(size_t limit) { return limit / 8 * 5; }
@@ -26,7 +26,7 @@ void html_fit_end(struct html_fit *fit) {
     *fit = (struct html_fit){0};
 }
 
-/* Whether the columns keep to the limit, and either have all requested sites or fill enough of it. */
+/* Whether the columns are within the limit, and have all requested sites or fill enough of the limit. */
 static bool html_fit_fits(const struct html_fit *fit, const struct html_tree *tree, size_t most, size_t limit) {
     bool all = tree->leaf_count - tree->folded >= (most < tree->leaf_count ? most : tree->leaf_count);
     return fit->size <= limit && (all || fit->size >= enough_of(limit));

@@ -28,7 +28,8 @@ struct html_lines {
 void html_lines_begin(struct html_lines *lines);
 void html_lines_end(struct html_lines *lines);
 
-/* The lines of a frame, the outermost of inlined functions first. Returns their number, at most `most`. */
+/* Finds the lines of a frame. If functions were inlined, the outermost comes first. Returns how many lines there are,
+ * at most `most`. */
 size_t html_lines_frame(struct html_lines *lines, const struct image *image, struct symbols *symbols, uint32_t id,
                         uint32_t *numbers, size_t most);
 /* The line of a site without a call stack: its module, or "(call stack unknown)". */

@@ -1,4 +1,5 @@
-/* html_out.h — writes the file of a page: text as it is, and blocks of data, compressed and encoded as letters.
+/* html_out.h — writes the file of a page. Text is written as it is. Blocks of data are compressed, and encoded as
+ * letters.
  * In: bytes, numbers, JSON. Out: HTML. No more than a window of the output is in memory. docs/html-data.md has the
  * format. */
 #ifndef MEMSTOW_HTML_OUT_H
@@ -33,8 +34,8 @@ void html_column_put(struct html_out *out, uint64_t number);
 void html_column_put_signed(struct html_out *out, int64_t number);
 void html_column_end(struct html_out *out);
 
-/* Begins a JSON document. Returns a stream, to which the caller writes the document, and which it then closes. NULL: no
- * memory. */
+/* Begins a JSON document. Returns a stream, or NULL if there is no memory. The caller writes the document to the
+ * stream, and then closes the stream. */
 FILE *html_document(struct html_out *out, const char *name);
 
 #endif

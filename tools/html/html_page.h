@@ -11,7 +11,7 @@ typedef int html_data(struct html_out *out, void *context);
 
 enum {
     HTML_PAGE_MOST = 5000000, /* bytes of a page, at most */
-    HTML_ABOUT_MOST = 20000,  /* of these, bytes of the document "page", which is written last */
+    HTML_ABOUT_MOST = 20000,  /* bytes of the document "page" at most; it is written last */
 };
 /* How many bytes of a page are not data: the script, the style, and the parts around them. */
 size_t html_page_parts(void);

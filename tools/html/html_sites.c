@@ -382,7 +382,8 @@ static int write_all_blocks(const struct html_sites *self, struct html_out *out)
     return found ? 0 : -1;
 }
 
-/* Chooses how many blocks the page has, the largest first. *limit: what they leave. Returns 0, or -1: no memory. */
+/* Chooses how many blocks the page has; the largest blocks come first. Sets *limit to the bytes that the blocks leave.
+ * Returns 0, or -1 if there is no memory. */
 static int fit_blocks(struct html_sites *self, size_t *limit) {
     struct blocks blocks = {.self = self, .count = self->block_count};
     if (blocks.count > HTML_BLOCKS_MOST) blocks.count = HTML_BLOCKS_MOST;

@@ -331,7 +331,7 @@ static void put_reading_live(struct json *json, const void *of, size_t index) {
     json_number(json, NULL, ((const struct readings *)of)->sites->points[index].live_bytes);
 }
 
-/* The name of an owner, with its origin where that tells owners of one name apart. NULL: no owner. */
+/* Returns the name of an owner, or NULL if there is no owner. A model's or custom owner's origin follows its name. */
 static const char *reading_owner(const struct leak_sites *sites, uint32_t name, char *to, size_t size) {
     const struct leak_name *owner = name ? sites->names[name] : NULL;
     if (!owner) return NULL;

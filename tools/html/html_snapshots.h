@@ -29,7 +29,7 @@ struct html_snapshots {
 int html_snapshots_add(struct html_snapshots *self, const struct report *report);
 void html_snapshots_end(struct html_snapshots *self);
 
-/* Writes the document. `report`: the latest that was added. Returns 0, or -1: no memory. */
+/* Writes the document. `report` is the report that was added last. Returns 0, or -1 if there is no memory. */
 int html_snapshots_write(struct html_snapshots *self, const struct report *report, struct html_out *out);
 /* Writes the document from the readings of a report's series. The document then has no owners, and has only those sites
  * that hold something in the file itself. Returns 0; -1: no memory; -2: the series is damaged. */

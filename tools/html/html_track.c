@@ -32,7 +32,8 @@ static int track_grow(struct html_track *self, size_t count) {
     return 0;
 }
 
-/* The most bytes that each item had. The changes of an item are in the order of time. NULL: no memory. */
+/* Returns the most bytes that each item had, or NULL if there is no memory. Adds up each item's changes, which are in
+ * the order of time. */
 static uint64_t *track_most(const struct html_track *self) {
     uint64_t *now = calloc(self->count + 1, sizeof *now), *most = calloc(self->count + 1, sizeof *most);
     for (size_t i = 0; now && most && i < self->moved.count; i++) {

@@ -14,15 +14,15 @@ struct html_track {
     size_t count, capacity, dropped_capacity;
 };
 
-/* Adds a moment. `bytes`: of each item; items that are new come last. If there are too many changes, small items are
- * dropped. A dropped item that grows beyond `small` bytes is followed again; at earlier moments it has 0 bytes.
- * Returns 0, or -1: no memory. */
+/* Adds a moment. `bytes` has the bytes of each item; new items come last. If there are too many changes, small items
+ * are dropped. A dropped item that grows beyond `small` bytes is followed again, but it has 0 bytes at all earlier
+ * moments. Returns 0, or -1 if there is no memory. */
 int html_track_add(struct html_track *self, const uint64_t *bytes, size_t count, uint32_t moment);
 /* How many items are dropped now, and held something at some moment. */
 size_t html_track_dropped(const struct html_track *self);
 void html_track_end(struct html_track *self);
 
-/* The items that held or changed most, the one with the largest weight first. */
+/* The items that held or changed most, sorted by weight, largest first. */
 struct html_chosen {
     struct html_chosen_item {
         uint32_t item;
@@ -32,8 +32,8 @@ struct html_chosen {
     size_t count, left_out; /* left_out: how many other items have changes; dropped items have none */
 };
 
-/* Chooses at most `most` items. Sorts the changes: no moment can be added after that. Returns 0, or -1: no memory. The
- * caller frees the list. */
+/* Chooses at most `most` items. Sorts the changes, so no moment can be added after this call. Returns 0, or -1 if
+ * there is no memory. The caller frees the list. */
 int html_track_choose(struct html_chosen *chosen, struct leak_entries *moved, size_t items, uint32_t moments,
                       size_t most);
 /* Writes the bytes of an item at each moment to `to`. */

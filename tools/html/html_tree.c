@@ -255,8 +255,8 @@ static void push_group(struct build *build, const struct cursor *first, size_t c
     build->stack.count += count;
 }
 
-/* Pushes the cursors of build->next as groups with the same line. The last group that is pushed is the first to be
- * built. Returns the number of groups. */
+/* Divides the cursors of build->next into groups, one for each line, and pushes the groups. The group that is pushed
+ * last is built first. Returns the number of groups. */
 static uint32_t push_groups(struct build *build) {
     struct cursors *next = &build->next;
     uint32_t count = 0;

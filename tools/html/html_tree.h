@@ -20,9 +20,10 @@ struct html_leaf {
 struct html_side {
     const struct image *image;
     struct symbols *symbols;
-    uint32_t *child, *sibling, *leaf; /* by node: first child, next sibling, 1 + first leaf; 0: none */
-    /* by frame: a position in `levels`, which has there the number of the frame's lines, and then the lines; 0: not
-     * named yet */
+    /* Three arrays by node: the node's first child, its next sibling, and 1 + its first leaf. 0 stands for none. */
+    uint32_t *child, *sibling, *leaf;
+    /* by frame: the position in `levels` of the number of the frame's lines, which the lines follow; 0 if the frame is
+     * not named yet */
     uint32_t *frame_lines;
 };
 
@@ -53,8 +54,8 @@ struct html_tree {
 int html_tree_begin(struct html_tree *tree, struct html_lines *lines, const struct image *const images[2],
                     struct symbols *const symbols[2], struct html_leaf *leaves, size_t count);
 void html_tree_end(struct html_tree *tree);
-/* Builds nodes and entries for the leaves as html_choice.h has chosen them. It can be called again. Returns 0, or -1:
- * no memory. */
+/* Builds nodes and entries for the leaves. html_choice.h has chosen which leaves are merged. This function can be
+ * called again. Returns 0, or -1 if there is no memory. */
 int html_tree_build(struct html_tree *tree);
 /* Writes the groups "segments" and "tree". Returns 0, or -1: no memory. */
 int html_tree_write(const struct html_tree *tree, struct html_out *out);

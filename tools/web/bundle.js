@@ -42,8 +42,8 @@ function makeSigned(numbers) {
     return numbers;
 }
 
-/** Decodes a column. A value above 0 is a number plus 1. The value 0 repeats a number: the one that followed when the
- * preceding number occurred the last time. @param {Int32Array} numbers */
+/** Decodes a column. A value above 0 is a number plus 1. The value 0 means the number that followed the
+ * preceding number at its last occurrence. @param {Int32Array} numbers */
 function makeFollowers(numbers) {
     let most = 0;
     for (let i = 0; i < numbers.length; i++) if (numbers[i] > most) most = numbers[i];
@@ -95,7 +95,7 @@ export class Bundle {
         return this.once(name, async (block) => this.decode(block, await unpack(block)));
     }
 
-    /** A column of numbers below 2^31 as Int32Array; null if there is none. */
+    /** Returns a column of numbers below 2^31 as Int32Array, or null if the page has no such column. */
     indices(name) {
         return this.once(name, async (block) => {
             const numbers = readNumbers(await unpack(block), new Int32Array(Number(block.dataset.count)));

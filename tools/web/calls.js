@@ -5,7 +5,7 @@
 
 import { Sight } from "./sight.js";
 
-const CHILDREN_MOST = 2000; // children that a frame keeps; smaller ones would be far too narrow to be seen
+const CHILDREN_MOST = 2000; // the most children that a frame keeps; all others would be too narrow to see
 
 /** A frame in the tree. */
 export class Frame {
@@ -279,7 +279,7 @@ export class CallTree {
         return result;
     }
 
-    /** Makes the children of a frame: one for the ends at each line. */
+    /** Makes one child of the frame for each line. The child has all ends that are at this line. */
     byLine(frame, ends) {
         const { words } = this.ledger;
         const found = [];
@@ -344,7 +344,7 @@ export class CallTree {
         return keys;
     }
 
-    /** The frame at the end of a path, as far as the path is valid. */
+    /** Follows a path of keys from the root. Returns the last frame of the path that exists. */
     follow(keys) {
         let frame = this.root;
         for (const key of keys) {

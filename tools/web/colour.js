@@ -3,7 +3,7 @@
  * warm colours, native frames cool colours, and allocators are grey. In a comparison, red frames grew and blue frames
  * shrank. */
 
-// Opacities: of frames outside of the zoom, of frames that a search does not find, and of the figure behind a name.
+// The opacity of frames outside of the zoom, of frames that a search does not find, and of the figure behind a name.
 export const OUTER_OPACITY = 0.55;
 export const UNFOUND_OPACITY = 0.45;
 export const FIGURE_OPACITY = 0.8;

@@ -78,7 +78,7 @@ export class Comparison extends Overview {
 
     // ---- memory over time
 
-    /** The curves of A and B, one below the other; nothing where there are too few points. */
+    /** The curves of A and B, one below the other. Curves with too few points are left out. */
     bothCurves({ a, b }) {
         const sides = [["A", a], ["B", b]].map(([side, { history }]) => [side, new Map(this.curves(history, 0))]);
         const names = new Set(sides.flatMap(([, curves]) => [...curves.keys()]));

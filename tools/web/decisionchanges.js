@@ -1,6 +1,7 @@
 /* decisionchanges.js — the view of triggers in a comparison.
- * In: a trace for each side. If both are of one process, each has only what the other one does not have. Out: the
- * triggers of each side, each with its owners and what was done with them; or a line that says that there are none. */
+ * In: a trace for each side. If both traces are of one process, each has only what the other trace does not have.
+ * Out: the triggers of each side, with their owners and what was done with these owners. If there are no triggers, a
+ * line that says so. */
 
 import { DecisionsView } from "./decisions.js";
 import { Trace } from "./trace.js";

@@ -165,7 +165,7 @@ export class Ledger {
         return file + (file && this.lineNumber[line] ? `:${this.lineNumber[line]}` : "");
     }
 
-    /** "py function  file:line": a line as in the text report. */
+    /** Returns a line as the text report has it, such as "py function  file:line". */
     lineText(line) {
         const place = this.placeOf(line);
         return (this.isPython(line) ? "py " : "") + this.functionOf(line) + (place ? `  ${place}` : "");

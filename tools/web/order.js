@@ -40,7 +40,7 @@ export class Order {
         }
     }
 
-    /** Whether all keys from low up to high are equal. Their rows then stay as they are. */
+    /** Whether all keys from low up to high are equal. If they are, their rows keep their order. */
     isLevel(low, high) {
         for (let i = low + 1; i < high; i++) if (this.keys[i] !== this.keys[low]) return false;
         return true;

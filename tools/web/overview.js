@@ -71,7 +71,7 @@ export class Overview {
             `${rest}.`);
     }
 
-    // ---- memory over time: nothing where there are too few points
+    // ---- memory over time; curves with too few points are left out
 
     history({ history, process }) {
         const curves = this.curves(history, process.elapsed_seconds ?? 0);
@@ -100,7 +100,7 @@ export class Overview {
         this.range.show(range, () => this.chooseRange(null));
     }
 
-    /** Pairs of a name and a curve: for heap and mappings together, and for each device. */
+    /** Returns pairs of a name and a curve. Heap and mappings have one curve together; each device has a curve. */
     curves(history, elapsed) {
         const { seconds, host_bytes, mapped_bytes, devices, marks } = history ?? { seconds: [], devices: [] };
         const end = [seconds, ...devices.map((device) => device.seconds)].reduce(

@@ -1,4 +1,4 @@
-/* range.js — a range of time: what lived there, as far as the file and other snapshots of the process know.
+/* range.js — what memory the process had in a range of time, as far as the file and other snapshots know.
  * In: curves, marks, owners at marks, blocks with their ages, and a range in seconds. Out: figures at both ends, and a
  * card of the overview that shows them. A figure that the file does not have is null. */
 
@@ -9,7 +9,7 @@ const RANGE_MARKS = 50;
 const RANGE_OWNERS = 20;
 const RANGE_PLACES = 10;
 
-/** The range of a state: [from, to] in seconds; null if there is none. */
+/** Returns the range of time in the page's state as [from, to] in seconds, or null if the state has no range. */
 export function rangeOf({ from, to }, end) {
     if (from === "" || to === "") return null;
     const [low, high] = [Number(from), Number(to)].sort((a, b) => a - b).map((one) => Math.min(Math.max(one, 0), end));
@@ -32,8 +32,8 @@ export function pointAt(seconds, second) {
     return low;
 }
 
-/** A curve in a range: the bytes at both ends, and the most bytes with their time. Before the first point the curve has
- * 0 bytes. */
+/** Returns a curve's figures for a range of time: the bytes at the range's two ends, the most bytes, and the time
+ * when the curve had the most bytes. Before the first point the curve has 0 bytes. */
 export function curveIn(seconds, bytes, [from, to]) {
     const first = pointAt(seconds, from);
     const last = pointAt(seconds, to);
@@ -47,9 +47,11 @@ export function marksIn(marks, [from, to]) {
     return marks.filter(({ seconds }) => seconds >= from && seconds <= to);
 }
 
-/** What an owner had at both ends of a range: {begin, end}; null where that is not known. It is known from the owner's
- * first mark on, and is 0 before the owner came. At the end of the curve it is `now`, the owner's last figure.
- * `seconds` and `bytes`: of the owner's marks. `came`: when the owner came; null: not known. */
+/** Returns how many bytes an owner had at the two ends of a range: {begin, end}. The bytes are known from the
+ * owner's first mark on. They are 0 before the owner came, null between its coming and the first mark, and `now`
+ * (the owner's last figure) at the end of the curve. `seconds` and `bytes` are those of the owner's marks. `came`
+ * is the time when the owner came, or null if that is not known; in this case the bytes before the first mark are
+ * null. */
 export function ownerIn({ seconds, bytes, came, now }, [from, to], end) {
     const at = (second) => {
         const point = pointAt(seconds, second);
@@ -59,7 +61,8 @@ export function ownerIn({ seconds, bytes, came, now }, [from, to], end) {
     return { begin: at(from), end: to >= end ? now : at(to) };
 }
 
-/** The sums of blocks that began in the range, by place: [[place, {bytes, blocks}]], the largest first. */
+/** Sums up, by place, the blocks that were allocated in the range. Returns [[place, {bytes, blocks}]], the most
+ * bytes first. */
 export function bornIn({ sizes, ages, placeOf }, [from, to], end) {
     const places = new Map();
     for (let i = 0; i < sizes.length; i++) {
@@ -168,7 +171,7 @@ export class RangeCard {
 
     // ---- blocks
 
-    /** Shows the blocks that began in the range and are still there, added up by owner and place. */
+    /** Shows the blocks that were allocated in the range and still exist, added up by owner and place. */
     async born(host, range) {
         const { bundle, ledger } = this.page;
         const columns = ["size", "age", "site"].map((key) => bundle.figures(`blocks.${key}`));

@@ -16,8 +16,8 @@ export class Selection {
         this.fill(figures, keeps);
     }
 
-    /** If some figures are negative, they are changes. Then there are two sums: one of the absolute values, for the
-     * widths of frames, and one of the changes themselves. */
+    /** If any figure is negative, all figures are changes. For changes there are two sums: one of the absolute values,
+     * for the widths of frames, and one of the changes themselves. */
     fill(figures, keeps) {
         const sites = this.order?.sites;
         const changes = hasNegative(figures) ? new Float64Array(figures.length + 1) : null;

@@ -8,7 +8,8 @@ export class Sight {
     /**
      * @param {import("./ledger.js").Ledger} ledger
      *  @param {{kinds: string, imports: boolean, interpreter: boolean}} options
-     *    kinds: "both", "python", "native"; imports, interpreter: show Python's import machinery, and its native code
+     *    kinds: "both", "python" or "native"; imports: whether to show Python's import machinery; interpreter: whether
+     *    to show Python's native code
      */
     constructor(ledger, options) {
         this.ledger = ledger;
@@ -17,7 +18,7 @@ export class Sight {
         this.markNodes();
     }
 
-    /** The result for these options; it is computed at the first call. */
+    /** Returns the Sight for these options. The first call with these options makes it. */
     static of(ledger, { kinds, imports, interpreter }) {
         const key = `${kinds} ${imports} ${interpreter}`;
         ledger.sights ??= new Map();
@@ -54,7 +55,7 @@ export class Sight {
         }
     }
 
-    /** For each word: the visible word before it in its segment; -1: none. Computed at the first call. */
+    /** For each word, the visible word before it in its segment, or -1 if there is none. Computed at the first call. */
     get previous() {
         return this.before ??= this.findPrevious();
     }

@@ -20,7 +20,8 @@ export function addSnapshots(marks, { seconds, series }) {
     marks.sort((a, b) => a.seconds - b.seconds);
 }
 
-/** The sums of rows with the same key: [{name, begin, end, change}], those that changed most first. */
+/** Sums up the rows that have the same key. Returns [{name, begin, end, change}], sorted by the size of the change,
+ * largest first. */
 export function sumsOf(rows, [first, last]) {
     const sums = new Map();
     for (const { key, name, bytes } of rows) {

@@ -15,7 +15,7 @@ const MARK_NAME_MOST = 28; // characters of an owner's name in the picture
 const MARK_WORDS = { run_began: "", run_ended: "ended", came: "came", retired: "retired", trigger: "trigger",
     kept: "kept", stowed: "stowed", freed: "freed", blocked: "blocked", restored: "restored",
     out_of_memory: "out of memory", peak: "peak", snapshot: "snapshot" };
-/* The kinds of marks that are drawn. Where there is little room, the first kinds get their names. */
+/* The kinds of marks that are drawn. If there is no room for all names, kinds further in front get theirs first. */
 const MARKS_NAMED = ["out_of_memory", "peak", "run_began", "stowed", "freed", "restored", "came", "snapshot"];
 
 /** @param {number} most characters of a name */
@@ -39,10 +39,10 @@ export class Timeline {
     /**
      * @param {string} name of the memory
      * @param {{seconds: number[], bytes: number[], marks: object[], end: number, wordsOf: function(number): string,
-     *     scale: ?number}} curve `wordsOf(i)` gives more words about point i. scale: the bytes at the upper edge; by
-     *     default the largest
-     * @param {((range: [number, number] | null) => void) | null} onrange a range of seconds was chosen; null: a range
-     *     cannot be chosen
+     *     scale: ?number}} curve `wordsOf(i)` gives more words about point i. `scale`: the bytes at the upper edge of
+     *     the picture; null or undefined: the most bytes of the curve
+     * @param {((range: [number, number] | null) => void) | null} onrange called when the user has chosen a range of
+     *     seconds. null: the user cannot choose a range
      */
     constructor(name, curve, onrange = null) {
         this.curve = curve;
@@ -115,7 +115,7 @@ export class Timeline {
         if (isDragged && isChosen) this.onrange(this.range);
     }
 
-    /** Sets the range from the moment at which its choice began to the point `to`. */
+    /** Sets the range. One end is the time at which the user began to choose, the other end is the time of point `to`. */
     extend(from, to) {
         const { seconds } = this.curve;
         this.anchor ??= seconds[from];
@@ -123,7 +123,8 @@ export class Timeline {
         this.setRange(ends[1] > ends[0] ? ends : null);
     }
 
-    /** Tells of a range only when Shift is released: a key that repeats would leave the views too little time. */
+    /** Calls onrange only when Shift is released. Calls at each repeat of a held key would leave the views too little
+     * time. */
     keyUp(event) {
         if (event.key === "Shift") this.extended();
     }

@@ -1,7 +1,7 @@
 /* trace.js — the trace of decisions, grouped.
  * In: the document of decisions. Out: triggers with their effect on every owner, and the history of each owner.
- * docs/decisions.md explains the lines. A program may write lines of its own, with members of any type. Members of a
- * wrong type are left out. */
+ * docs/decisions.md explains the lines. A program may write lines of its own, and their members may have wrong types.
+ * Such members are left out. */
 
 const REASONS = { __proto__: null, run_ended: "a run ended", request: "somebody asked", pressure: "memory was short",
     idle: "not used for a while", rescue: "a device had no memory" };

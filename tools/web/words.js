@@ -93,7 +93,7 @@ export function ownerText({ kind, name, origin }) {
     return origin && (kind === "model" || kind === "custom") ? `${name} (${origin})` : name;
 }
 
-/** The last name of a path; for a name such as torch/__init__.py the last two. */
+/** The last name of a path. If the last name begins with "__", as in torch/__init__.py, the last two names. */
 export function shortPath(path) {
     const names = path.split("/");
     const last = names[names.length - 1];
