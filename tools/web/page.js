@@ -98,8 +98,8 @@ class Page {
         return this.bundle.has(`sites.${name}_bytes`);
     }
 
-    /** Returns the default measure: the change, if the page compares; otherwise the measure from the command line; if the
-     * command line has none, live memory. */
+    /** Returns the default measure: the change, if the page compares; otherwise the measure from the command line; if
+     * the command line has none that the page has, live memory. */
     usualMeasure() {
         if (this.hasMeasure("change")) return "change";
         return this.hasMeasure(this.about.measure) ? this.about.measure : "live";

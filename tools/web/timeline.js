@@ -115,7 +115,7 @@ export class Timeline {
         if (isDragged && isChosen) this.onrange(this.range);
     }
 
-    /** Sets the range. One end is the time at which the user began to choose, the other end is the time of point `to`. */
+    /** Sets the range: one end is the time at which the user began to choose, the other the time of point `to`. */
     extend(from, to) {
         const { seconds } = this.curve;
         this.anchor ??= seconds[from];
