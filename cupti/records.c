@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* The shortest length of each record, which is that of CUPTI 11.2. */
+/* The shortest length that each kind of record can have: its length in CUPTI 11.2. */
 enum { MEMORY_LEAST = offsetof(struct cupti_memory, pool.used), POOL_LEAST = offsetof(struct cupti_pool, used) };
 
 static void read_memory(const void *at, size_t length, const struct records_readers *to) {
@@ -31,8 +31,8 @@ static void records_read_one(const void *at, size_t length, const struct records
         to->unknown(kind);
 }
 
-/* Whether the record lies after the one before it, and in the buffer. Otherwise the loop might never end, or read
- * outside the buffer. */
+/* Whether the record lies in the buffer, and after the previous record. If it did not, the loop below might read
+ * outside the buffer, or never end. */
 static bool comes_next(const uint8_t *record, const uint8_t *before, const uint8_t *buffer, size_t valid) {
     uintptr_t at = (uintptr_t)record, least = before ? (uintptr_t)before + 1 : (uintptr_t)buffer;
     return at >= least && at - (uintptr_t)buffer < valid;

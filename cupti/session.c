@@ -1,5 +1,5 @@
 /* session.c — see session.h. Newer versions of CUPTI have a second generation of functions, which take the subscriber.
- * A client that is one of several must use only these. */
+ * A client must use only these functions if CUPTI has other clients, too. */
 #include "cupti/session.h"
 
 enum { ATTRIBUTE_SOURCE = 14, KINDS = 4 };

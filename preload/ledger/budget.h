@@ -22,7 +22,7 @@ enum budget {
     BUDGET_ENDS,   /* outer stacks without counts get no site */
     BUDGET_FRAMES, /* no new frames are recorded, and new stacks lack them */
 };
-/* Whether call stacks, sites and counters together have used their memory up to this step. */
+/* Whether call stacks, sites and counters together take so much memory that the step is reached. */
 bool budget_is_full(enum budget of);
 /* Whether new stacks will still get memory after `bytes` more were used. */
 bool budget_has(uint64_t bytes);
@@ -30,9 +30,10 @@ bool budget_has(uint64_t bytes);
 enum { BUDGET_IDS = 1024 };
 struct budget_use {
     uint64_t bytes, of_frames; /* used bytes; the part of them that holds frames */
-    uint64_t ids; /* used ids, in units of 1/BUDGET_IDS of all ids that there can be: ids run out like memory */
+    uint64_t ids;   /* used ids, in units of 1/BUDGET_IDS of all ids that there can be. Ids can run out, like memory */
+    bool gave_back; /* a fold has begun by now */
 };
-/* Sets the limit, `bytes`. `use` returns the present sum of what is used. */
+/* Sets the limit to `bytes`, and the function that returns how much is used now. */
 void budget_begin(uint64_t bytes, struct budget_use (*use)(void));
 
 /* --- requests for memory --- */
@@ -54,8 +55,8 @@ static inline void budget_want(void) {
         budget_ask(BUDGET_LEAST_USED);
 }
 
-/* If even the outer part of a stack gets no memory, the stack is lost, and budget_want is not called for it. So lost
- * stacks lead to a request here. */
+/* If even the outer part of a stack gets no memory, the stack is lost. budget_want is not called for lost stacks. So
+ * this function makes a request once there are budget_losses_until of them. */
 static inline void budget_note_losses(void) {
     if (unlikely(os_load(&ledger_head->lost[SNAP_LOST_STACKS]) >= os_load(&budget_losses_until)))
         budget_ask(BUDGET_LEAST_USED);

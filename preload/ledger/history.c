@@ -35,8 +35,8 @@ static uint64_t bytes_on(uint32_t device) {
 
 /* --- the two curves --- */
 
-/* A curve's record, made if there is none yet. NULL: there is no memory, and the curve goes on with the records that it
- * has. */
+/* Returns a curve's record, and makes it if it does not exist yet. NULL: there is no memory for a new record. The curve
+ * goes on with the records that it has. */
 static uint64_t *history_record(struct series *series, uint32_t index) {
     if (index >= os_load(&series->next) && series_take(series) != index) return NULL;
     return series_at(series, index);
@@ -63,7 +63,7 @@ static struct curve {
  * (points.c). */
 static const int64_t ABANDONED_NS = 1000000000;
 
-/* Begins to work on the curve. Returns the time; 0: another thread is at work, or the ledger is not ours
+/* Begins to work on the curve. Returns the time. Returns 0 if another thread is at work, or if the ledger is not ours
  * (ledger_is_ours). Nothing orders the load of `busy_since` and the look at the clock, so now - since may be
  * negative. */
 static uint64_t curve_enter(struct curve *self) {

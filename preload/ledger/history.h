@@ -48,7 +48,8 @@ void history_add_device(uint32_t device, uint64_t before);
 /* Adds a mark, with the time and the memory of the process. A hook may add only the mark of a refused request
  * (OUT_OF_MEMORY), and those of a rescue (TRIGGER, and its outcomes). Returns the mark's time; 0: no mark was added. */
 uint64_t history_mark(const struct snap_mark *mark);
-/* Adds what an owner has at the time of a mark. One thread at a time may call it. False: there is no memory for it. */
+/* Adds what an owner has at the time of a mark. Only one thread at a time may call this function. False: the record was
+ * not added. */
 bool history_note_owner(const struct snap_owner_mark *note);
 
 #pragma GCC visibility pop

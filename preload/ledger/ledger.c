@@ -89,8 +89,9 @@ static bool ledger_grow(size_t need) {
     return !error;
 }
 
-/* Reserves address space for the file from `start` on: `wanted` bytes, or less if there is little, but at least `need`.
- * `need` is a multiple of a page. False: there is less than `need`, or there are WINDOWS windows already. */
+/* Reserves address space for the file from `start` on: `wanted` bytes, or fewer if they are not free, but at least
+ * `need`, which is a multiple of a page. False: not even `need` bytes are free, or there are already WINDOWS
+ * windows. */
 static bool open_window(uint32_t i, size_t start, size_t need, size_t wanted) {
     size_t length = os_round_up(wanted > need ? wanted : need, OS_PAGE);
     if (i >= WINDOWS) return false;

@@ -1,6 +1,6 @@
 /* ledger.h — the ledger: a file that the process maps and writes as it goes (snapshot.h is its format).
- * In: requests for sections and records, from all files that count something. Out: memory that survives the process. It
- * waits for a lock no longer than lock_wait does, and never leaves a descriptor open. */
+ * In: requests for sections and records, from all files that count something. Out: memory that survives the process.
+ * The ledger's code waits for a lock no longer than lock_wait does, and never leaves a descriptor open. */
 #ifndef MEMSTOW_LEDGER_H
 #define MEMSTOW_LEDGER_H
 
@@ -45,7 +45,7 @@ void ledger_abandon(void);
  * possible. */
 void ledger_end(enum snap_state state);
 
-/* Undoes ledger_end: the process goes on, because exec failed. */
+/* Undoes ledger_end if exec failed, because then the process goes on. */
 void ledger_resume(void);
 
 /* The file of the ledger; "" when it is in memory only. */

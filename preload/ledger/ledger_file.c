@@ -79,8 +79,8 @@ enum found {
     FOUND_IN_USE   /* a ledger that another process writes */
 };
 
-/* Whether the file was written since the machine booted. After a reboot, another process may have the same id and start
- * time. */
+/* Whether the file was written since the machine booted. The id and start time in an older file say nothing, because
+ * after a reboot another process may have the same id and start time. */
 static bool of_this_boot(const struct snap_header *old) {
     uint8_t boot_id[sizeof old->boot_id] = {0}; /* stays 0 without /proc, as the header's id does */
     os_boot_id(boot_id);
@@ -92,7 +92,7 @@ static bool still_written(const struct snap_header *old) {
            os_start_ticks(old->pid) == old->start_ticks;
 }
 
-/* Whether this process still has the ledger mapped. After an exec it has not. */
+/* Whether this process still has the ledger mapped. After an exec the ledger is no longer mapped. */
 static bool is_mapped_here(const struct snap_header *old) {
     const struct snap_header *there = (const struct snap_header *)old->ledger_map.start;
     uint64_t began;
@@ -132,8 +132,8 @@ static bool keep_earlier_image(uint32_t generation) {
     return os_call(SYS_renameat2, AT_FDCWD, file.path, AT_FDCWD, aside, 0) == 0;
 }
 
-/* Opens a file without a name in the directory of the path. Returns -errno also if the file system has no such
- * files. */
+/* Opens a file without a name in the directory of the path. Returns its descriptor or -errno. It fails, for example, if
+ * the file system does not support O_TMPFILE. */
 static int open_nameless(void) {
     static char directory[sizeof file.path];
     const char *slash = strrchr(file.path, '/');

@@ -15,10 +15,10 @@ bool ledger_file_name(const char *path);
 /* The path; "" if none was set. */
 const char *ledger_file_path(void);
 
-/* Makes a new file at the path, with a header of SNAP_HEADER_SIZE bytes. It replaces an old ledger or snapshot. A
- * ledger that this process wrote before an exec is renamed, and *exec_generation becomes greater than that ledger's. If
- * a running process has its ledger at the path, that file stays, and the new file gets a path of its own. Returns the
- * descriptor or -errno. */
+/* Makes a new file at the path, with a header of SNAP_HEADER_SIZE bytes. If an old ledger or snapshot is
+ * at the path, the new file replaces it, with two exceptions. A ledger that this process wrote before an exec is
+ * renamed, and *exec_generation becomes greater than that ledger's. If a running process has its ledger at the path,
+ * that file stays, and the new file gets another path. Returns the descriptor or -errno. */
 int ledger_file_create(const void *head, uint32_t *exec_generation);
 /* Whether another copy of this library keeps a ledger of this process at the path. */
 bool ledger_file_is_elsewhere(void);
@@ -29,7 +29,7 @@ bool ledger_file_settle(int fd);
 int ledger_file_reopen(void);
 /* Removes the file at the path. */
 void ledger_file_remove(void);
-/* Forgets the path and the file. For a forked child: they are the parent's. */
+/* Forgets the path and the file. A forked child calls it, because the path and the file are the parent's. */
 void ledger_file_forget(void);
 
 /* Whether the file at `path` is a ledger that this process wrote before an exec. */

@@ -13,7 +13,8 @@
 
 /* Held while a section is made. */
 extern struct lock ledger_growing;
-/* Makes a section of zeroed records, whose count is 0. The caller holds the lock. NULL: there is no memory. */
+/* Makes a section of zeroed records. The section's `count` is 0. The caller holds ledger_growing. NULL: there is no
+ * memory. */
 struct snap_section *ledger_carve(uint32_t type, uint32_t record_size, uint64_t capacity, uint64_t first);
 
 #pragma GCC visibility pop

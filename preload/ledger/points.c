@@ -55,7 +55,7 @@ static void points_thin(struct points *self, uint32_t first) {
     self->count = kept;
 }
 
-/* Thins until a quarter of the points is gone, so that this is rarely needed. */
+/* Thins the points until a quarter of them is gone. So there is room for many new points before the next call. */
 static void points_thin_out(struct points *self) {
     uint32_t enough = self->count - 1 - self->count / 4;
     while (self->count > enough && self->interval_ns < LONGEST_INTERVAL_NS) {
@@ -77,6 +77,7 @@ void points_add(struct points *self, uint64_t time_ns, const uint64_t *values) {
     }
     if (!record) return;
     points_put(self, record, time_ns, values);
-    self->count = at + 1; /* `record`, the last that counts now, exists, even if two threads are here at once */
+    /* Now `record` is the last point that counts. It exists, even if two threads are in this function at once. */
+    self->count = at + 1;
     points_thin(self, self->newest);
 }

@@ -11,7 +11,8 @@
 #pragma GCC visibility push(hidden)
 
 struct points {
-    /* The record of a point: its time, which is 0 in an empty record, and its values. NULL: there is no memory. */
+    /* Returns the record of a point, which is the point's time and its values. The time is 0 in an empty record. NULL:
+     * there is no memory. */
     uint64_t *(*at)(uint32_t index);
     uint32_t values; /* the number of a point's values */
     uint32_t summed; /* the first `summed` values add up to the point's height */

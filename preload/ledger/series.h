@@ -1,6 +1,6 @@
-/* series.h — records of one type, numbered from 0, in sections of the ledger that double in size.
- * In: a request for a new record. Out: an id that stays valid, and a record that never moves. Calls wait for a lock no
- * longer than lock_wait does; a look-up takes no lock. */
+/* series.h — records of one type, numbered from 0. They lie in sections of the ledger, each larger than the one before.
+ * In: a request for a new record. Out: an id that stays valid, and a record that never moves. A request waits for a
+ * lock no longer than lock_wait does. A look-up takes no lock. */
 #ifndef MEMSTOW_SERIES_H
 #define MEMSTOW_SERIES_H
 
@@ -27,9 +27,11 @@ struct series {
 };
 enum { SERIES_NONE = UINT32_MAX };
 
-/* A new id; SERIES_NONE: there is no memory, or `limit` is reached, or the ledger is not ours (ledger_is_ours). */
+/* Returns a new id. Returns SERIES_NONE if there is no memory, if `limit` is reached, or if the ledger is not ours
+ * (ledger_is_ours). */
 uint32_t series_take(struct series *self);
-/* The first of `count` new ids whose records are adjacent in memory; SERIES_NONE: as in series_take. */
+/* Takes `count` new ids whose records are adjacent in memory. Returns the first of these ids, or SERIES_NONE for the
+ * reasons that series_take has. */
 uint32_t series_take_run(struct series *self, uint32_t count);
 
 /* Where a record lies. Segment k holds 2^k times as many records as the first. So the highest bit of `position` gives
@@ -55,7 +57,7 @@ static inline void *series_at(const struct series *self, uint32_t id) {
 uint32_t series_id(const struct series *self, const void *record);
 /* Makes sure that the segment of `id` exists. False: there is no memory, or `id` is not below `limit`. */
 bool series_reserve(struct series *self, uint32_t id);
-/* Forgets all records, for example in a forked child: they are in the parent's ledger. */
+/* Forgets all records. A forked child calls it, for example, because the records are in the parent's ledger. */
 void series_reset(struct series *self);
 
 #pragma GCC visibility pop

@@ -27,7 +27,7 @@ enum { COMMAND_REFUSED = 2, COMMAND_FAILED = 3 }; /* exit codes of the command *
 static char command[CAPACITY];        /* "" when the library was preloaded by hand */
 static char libraries[CAPACITY + 32]; /* "LD_LIBRARY_PATH=…", or "" */
 
-/* Reads the variables at the start, because a program may overwrite its environment later. */
+/* Reads environment variables when the library is loaded, because a program may overwrite its environment later. */
 __attribute__((constructor)) static void remember_command(void) {
     os_copy(command, sizeof command, os_variable("MEMSTOW_COMMAND"));
     const char *found = os_variable("LD_LIBRARY_PATH");
@@ -36,7 +36,8 @@ __attribute__((constructor)) static void remember_command(void) {
     strcat(libraries, found);
 }
 
-/* The data of one command. Its two processes read it, because they run in our memory. */
+/* The data for starting one command. Two new processes, which run in our memory, read it: the process that becomes the
+ * command, and the process between it and the program. */
 struct spawn {
     __typeof__(&clone) clone; /* libc's own, not a replacement */
     char *arguments[6], *environment[2];
@@ -45,8 +46,8 @@ struct spawn {
     char stacks[2][STACK] __attribute__((aligned(16)));
 };
 
-/* Resets the signals: an ignored signal would stay ignored in the command, and the program's handlers do not exist in
- * it. */
+/* Resets the signals, because the command would still ignore the signals that the program ignores, and because the
+ * program's handlers do not exist in the command. */
 static void default_signals(void) {
     struct {
         void *handler;
@@ -79,7 +80,7 @@ static long spawn_start(struct spawn *self, int which, int (*run)(void *), int f
     return pid;
 }
 
-/* Waits for a process and returns its exit code, or CANNOT_RUN. */
+/* Waits for a process and returns its exit code. Returns CANNOT_RUN if a signal killed it or if the wait failed. */
 static int spawn_wait_for(long pid) {
     int status = 0;
     long result;

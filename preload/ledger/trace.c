@@ -97,7 +97,7 @@ static void trace_append(const char *text, size_t length) {
     __atomic_store_n(&ring->end, end + trace_size_of(head.length), __ATOMIC_RELEASE);
 }
 
-/* Removes white space at both ends, so that the first byte is the brace. */
+/* Removes white space at both ends, so that the text begins with its opening brace. */
 static void trace_trim(const char **text, size_t *length) {
     static const char blanks[] = " \t\r\n";
     for (; *length && memchr(blanks, **text, 4); (*text)++) --*length;

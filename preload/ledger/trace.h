@@ -1,7 +1,7 @@
 /* trace.h — the trace of decisions: lines of JSON in a ring, which is a section of the ledger.
- * In: lines, from any thread. Out: the same lines with a number and a time, in a file that outlives the process. It
- * allocates nothing; the ring is made with the first line. snapshot.h (snap_ring) says how a reader recognises whole
- * lines. */
+ * In: lines, from any thread. Out: the same lines with a number and a time, in a file that outlives the process. The
+ * functions allocate nothing but the ring, which is made with the first line. snapshot.h (snap_ring) says how a reader
+ * recognises whole lines. */
 #ifndef MEMSTOW_TRACE_H
 #define MEMSTOW_TRACE_H
 
@@ -27,8 +27,8 @@ void trace_add_line(struct line *line);
 int trace_add_foreign(const char *text, size_t length);
 
 /* Reads the line at *position, or the oldest line if that one is gone. Then moves *position to the next line. Position
- * 0 means the oldest line. Returns the line's length, and sets *number; 0: there is no line. `to` must hold
- * SNAP_LINE_MOST bytes. */
+ * 0 means the oldest line. Returns the line's length and sets *number to the line's number. Returns 0 if
+ * there is no line. `to` must hold SNAP_LINE_MOST bytes. */
 size_t trace_read(uint64_t *position, char *to, uint64_t *number);
 
 /* In a forked child: the trace begins anew. */

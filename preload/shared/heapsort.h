@@ -29,8 +29,8 @@
             all[at] = moved;                                                                                           \
         }                                                                                                              \
     }
-/* Defines the function `name`, which sorts records by a number. key(record), with a `const type *`, gives the record's
- * number. */
+/* Defines the function `name`, which sorts records by a number. key(record) gives the number of a record; its argument
+ * is a `const type *`. */
 #define HEAPSORT(type, name, key)                                                                                      \
     static inline bool name##_precedes(const type *a, const type *b, const void *none) {                               \
         (void)none;                                                                                                    \

@@ -193,7 +193,8 @@ static bool is_high(int32_t word) { return word >= 0xd800 && word < 0xdc00; }
 static bool is_low(int32_t word) { return word >= 0xdc00 && word < 0xe000; }
 
 /* Reads one character: the four digits after \u, and, if they are the first half of a surrogate pair, the next escape,
- * too. Half of a pair becomes U+FFFD. NUL becomes U+FFFD, too, because NUL would end the text. */
+ * too. Half of a pair without its other half becomes U+FFFD. NUL becomes
+ * U+FFFD, too, because NUL would end the text. */
 static uint32_t read_escaped(struct cursor *in) {
     int32_t word = hex_word(in->at, in->end);
     in->at += 4;

@@ -25,12 +25,12 @@ bool jsontext_is_object(const char *text, size_t length);
 size_t jsontext_fault(const char *text, size_t length);
 #define JSONTEXT_FINE SIZE_MAX
 
-/* Goes through the members of an object or the elements of an array, which was checked before. Begin with *next = 0.
- * False: there are no more. `key` gets a member's key as it is written, with its quotes; it may be NULL. */
+/* Goes through the members of an object or the elements of an array. Its text must have been checked before. Begin with
+ * *next = 0. False: there are no more. `key` gets a member's key as it is written, with its quotes; it may be NULL. */
 bool jsontext_next(struct jsontext in, size_t *next, struct jsontext *key, struct jsontext *value);
 
-/* Finds the member of an object that was checked before; false: there is none. If several members have the name, the
- * last one in the text counts, as in Python. */
+/* Finds a member of an object by its name. The object must have been checked before. False: no member has the name. If
+ * several members have it, the last one in the text counts, as in Python. */
 bool jsontext_member(struct jsontext object, const char *name, struct jsontext *value);
 
 /* Read a number or a string. False: the value is of another form. A number must be without sign, point and exponent,

@@ -74,14 +74,15 @@ static bool is_under_dhat(void) {
 
 void os_hide_from_valgrind(const void *start, size_t length) {
     if (is_under_dhat()) return;
-    /* A question's number consists of the two letters of one of Valgrind's tools and an index in that tool's header. */
+    /* The number of a question to a tool of Valgrind: two letters for the tool, and an index from the tool's header. */
     enum { MAKE_UNTRACKED = 'H' << 24 | 'G' << 16 | (256 + 39), START_SUPPRESSION = 'D' << 24 | 'R' << 16 | 2 };
     ask_valgrind(MAKE_UNTRACKED, (uintptr_t)start, length);
     ask_valgrind(START_SUPPRESSION, (uintptr_t)start, length);
 }
 
-/* Maps the new memory a second time, by libc's mmap. ThreadSanitizer sees only calls of that function. Otherwise it
- * would report a race with a thread that used earlier memory at this address. */
+/* Maps the new memory a second time, by libc's mmap, because ThreadSanitizer sees only calls of that function. If
+ * ThreadSanitizer did not see the new memory, it would report a race with a thread that used earlier memory at this
+ * address. */
 static void tell_thread_sanitizer(void *at, size_t length, int protection, int flags) {
 #ifdef __SANITIZE_THREAD__
     int error = errno;
@@ -148,8 +149,8 @@ static bool close_at(uintptr_t at, size_t length) {
     return false;
 }
 
-/* Maps up to 2 MiB on either side of the library, without access. Otherwise the program's next mappings would lie
- * there. */
+/* Maps up to 2 MiB with PROT_NONE on either side of the library. Otherwise the program's next mappings would lie beside
+ * the library. */
 void os_close_holes(void) {
     extern char __ehdr_start[] __attribute__((visibility("hidden"))), _end[] __attribute__((visibility("hidden")));
     uintptr_t below = (uintptr_t)__ehdr_start, behind = os_round_up((uintptr_t)_end, OS_PAGE);
@@ -159,7 +160,7 @@ void os_close_holes(void) {
     }
 }
 
-/* Descriptors that hold the numbers of closed standard streams for a moment. */
+/* Descriptors that for a moment occupy the numbers of standard streams, because the program closed those streams. */
 struct streams {
     int held[3], count;
 };
@@ -248,8 +249,8 @@ uint64_t os_file_limit(void) {
 
 /* --- copies by the kernel --- */
 
-/* The pipe takes as much of a write as it has space for, or as can be read of `from`. -EFAULT or another error: false.
- */
+/* Copies in pieces, because a write takes only as many bytes as the pipe has space for, or as can be read from `from`.
+ * False: a write or a read failed, for example with -EFAULT. */
 static bool write_and_read(const int *ends, char *to, const char *from, size_t length) {
     for (size_t done = 0; done < length;) {
         long put = os_call(SYS_write, ends[1], from + done, length - done);
@@ -270,8 +271,8 @@ static bool copy_through_pipe(char *to, const char *from, size_t length) {
     return copied;
 }
 
-/* Whether a copy succeeded. `result`: of process_vm_readv or process_vm_writev. Some containers (Docker 20.10) and
- * other system call filters forbid these calls; there a pipe copies. */
+/* Whether a copy succeeded. `result` is what process_vm_readv or process_vm_writev returned. Some containers (Docker
+ * 20.10) and other system call filters forbid these calls. If so, copies through a pipe. */
 static bool is_copied(long result, char *to, const char *from, size_t length) {
     bool forbidden = result == -EPERM || result == -ENOSYS;
     return forbidden ? copy_through_pipe(to, from, length) : result == (long)length;
@@ -323,7 +324,7 @@ static __attribute__((noinline, cold)) int read_without_libc(clockid_t clock, st
     return 0;
 }
 
-/* os_clock is the vDSO's clock: no system call, and it cannot fail for the clocks that are used here. */
+/* os_clock is the vDSO's clock. It makes no system call, and cannot fail for the clocks that are used here. */
 static inline __attribute__((always_inline)) int read_clock(clockid_t clock, struct timespec *now) {
     int (*read)(clockid_t, struct timespec *) = __atomic_load_n(&os_clock, __ATOMIC_ACQUIRE);
     return likely(read && !calls_forbidden) ? read(clock, now) : read_without_libc(clock, now);

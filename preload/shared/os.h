@@ -47,8 +47,8 @@ void *os_map(size_t length); /* private zeroed memory, or NULL */
  * the kernel chose an address that is no multiple of `align`. */
 void *os_map_apart(size_t length, size_t align);
 void *os_reserve_apart(size_t length); /* address space without access, or NULL */
-void os_close_holes(void);             /* call it once: maps the free addresses beside the library, without access */
-/* Maps a file shared, for reading and writing, at exactly `at`. 0 or -errno. */
+void os_close_holes(void);             /* call it once: maps free addresses beside the library, with PROT_NONE */
+/* Maps a file at exactly `at`, as a shared mapping for reading and writing. Returns 0 or -errno. */
 long os_map_file(void *at, size_t length, int fd, uint64_t offset);
 void os_unmap(void *start, size_t length);
 /* Each returns a descriptor or -errno. os_open_in: `path` is relative to a folder. os_open_memory: memfd_create. A
@@ -61,7 +61,8 @@ void os_close(int fd);
 /* Reads `length` bytes, or up to the end of the file; restarts after a signal. Returns how many bytes were read, or
  * -errno. */
 long os_read(int fd, void *to, size_t length);
-/* Reads once, at an offset, `length` bytes or fewer; restarts after a signal. Returns the bytes, or -errno. */
+/* Reads `length` bytes or fewer at an offset, by one system call. It repeats the call only after a signal. Returns how
+ * many bytes were read, or -errno. */
 long os_pread(int fd, void *to, size_t length, uint64_t offset);
 /* Writes everything or returns -errno; restarts after a signal. */
 long os_write(int fd, const void *from, size_t length);
@@ -80,8 +81,8 @@ uint64_t os_file_limit(void);
  * read has no names. */
 void os_each_name(const char *folder, bool (*visit)(void *context, const char *name), void *context);
 
-/* libc's clock_gettime, once it is known and as long as it may be used. NULL: the functions below make a system call.
- */
+/* libc's clock_gettime. NULL before it is known, and while it may not be used: then the functions below make a system
+ * call. */
 extern int (*os_clock)(clockid_t clock, struct timespec *now);
 int os_read_clock(clockid_t clock, struct timespec *now); /* as clock_gettime; 0 or -errno */
 uint64_t os_now(void);                                    /* CLOCK_MONOTONIC, ns */
@@ -93,7 +94,7 @@ static inline uint64_t os_ticks(void) {
     return unlikely(__atomic_load_n(&os_ticks_forbidden, __ATOMIC_RELAXED)) ? os_now() : __builtin_ia32_rdtsc();
 }
 /* Call it before a thread forbids itself to read the processor's counter (PR_SET_TSC). libc's clock reads the counter,
- * too, so from now on the kernel is asked for the time, in all threads. */
+ * too. So after this call all threads ask the kernel for the time. */
 void os_forbid_ticks(void);
 uint32_t os_pid(void);
 uint32_t os_tid(void);
@@ -146,7 +147,7 @@ void os_copy(char *to, size_t capacity, const char *from);
 char *os_decimal(char *to, uint64_t n);
 /* Writes a hexadecimal number, without 0x: at most 17 bytes, with its NUL. Returns the address of the NUL. */
 char *os_hexadecimal(char *to, uint64_t n);
-/* Reads a decimal number, and moves *at past its digits. Without digits it is 0. Overflow is not checked. */
+/* Reads a decimal number, and moves *at past its digits. Returns 0 if there are no digits. Overflow is not checked. */
 uint64_t os_take_decimal(const char **at);
 /* As os_take_decimal, for a hexadecimal number without 0x. */
 uint64_t os_take_hexadecimal(const char **at);

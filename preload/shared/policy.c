@@ -50,8 +50,8 @@ static struct verdict verdict_kept(const struct owner_state *owner, const struct
     return policy_keep(MEMSTOW_KEEP, owner->policy == MEMSTOW_KEEP ? MEMSTOW_WHY_POLICY : MEMSTOW_WHY_NOTHING_SAID);
 }
 
-/* In a rescue only memory that leaves the device helps, and only idle owners can move. An owner that is to be freed is
- * stowed, too, because the program cannot drop it now. */
+/* In a rescue only memory that leaves the device helps, and only idle owners can move. An owner whose policy is
+ * MEMSTOW_FREE is stowed instead, because the program cannot drop it now. */
 static struct verdict verdict_in_rescue(const struct owner_state *owner, const struct policy_question *question) {
     uint32_t policy = known_policy(owner->policy);
     bool movable = owner->idle && !owner->scope_open && left_to_move(owner, question);
@@ -123,7 +123,7 @@ uint32_t policy_decide(struct owner_state *owners, uint32_t count, const struct 
         if (is_listed(&owners[i])) owners[listed++] = owners[i];
     sort_owners(owners, listed, question);
     for (uint32_t i = 0; i < listed; i++) {
-        /* Retired owners come last, the largest first, so only retired owners are left out. */
+        /* Retired owners are sorted to the end, the largest of them first. So this leaves out only retired owners. */
         if (owners[i].retired && retired++ == POLICY_RETIRED_MOST) break;
         struct verdict verdict = verdict_of(&owners[i], question);
         if (bounded && !needed && verdict.action != MEMSTOW_KEEP)

@@ -28,24 +28,25 @@ struct policy_question {
     bool can_stow;   /* memory can be moved at all */
     bool can_in_use; /* memory can be moved even if the owner is not idle */
     bool drops;      /* the program will free the memory of owners with the policy free */
-    /* Under pressure or in a rescue: owners with the policy keep may be stowed, too, after all others. */
+    /* Under pressure or in a rescue, owners with the policy keep may be stowed, too. They come after all others. */
     bool take_kept;
-    uint64_t needed;  /* under pressure or in a rescue: bytes to gain; 0: as many as possible */
-    uint64_t now_ns;  /* for MEMSTOW_IDLE: the time, by the clock of last_use_ns */
+    uint64_t needed;  /* how many bytes to gain under pressure or in a rescue; 0 means as many as possible */
+    uint64_t now_ns;  /* for MEMSTOW_IDLE: the present time, from the clock that last_use_ns has, too */
     uint64_t idle_ns; /* for MEMSTOW_IDLE: how long an owner must be unused before its policy is applied */
 };
 
-/* A device had no memory for a request. Only memstow itself uses POLICY_RESCUE, as the reason for deciding, and
- * POLICY_WHY_RESCUE, as the reason of a decision. A program may give neither. */
+/* Two numbers for a rescue, which begins when a device had no memory for a request. POLICY_RESCUE is the reason of the
+ * trigger, POLICY_WHY_RESCUE the reason of a decision. Only memstow itself uses them: a program may not. */
 enum { POLICY_RESCUE = MEMSTOW_IDLE + 1 };
 enum { POLICY_WHY_RESCUE = MEMSTOW_WHY_RECENT + 1 };
 
-/* At most this many retired owners get a decision. Otherwise every run might make the list longer. */
+/* At most this many retired owners get a decision. Without this limit, every run might make the list of decisions
+ * longer. */
 enum { POLICY_RETIRED_MOST = 32 };
 
 /* Decides for each model, custom owner and value of the store, except for adopted owners and for retired owners without
- * memory. Sorts these owners to the front of the array; the others may be overwritten. Writes the decisions to `out`,
- * which has the capacity `count`, in the order in which they are to be carried out. Returns how many there are. */
+ * memory. Sorts these owners to the front of the array; the others may be overwritten. Writes the decisions to `out`
+ * in the order in which they are to be carried out, and returns their number. `out` has the capacity `count`. */
 uint32_t policy_decide(struct owner_state *owners, uint32_t count, const struct policy_question *question,
                        struct memstow_decision *out);
 
@@ -53,7 +54,8 @@ uint32_t policy_decide(struct owner_state *owners, uint32_t count, const struct 
  * owner was in use, could not be moved or was retired.
  *   - KEPT: the memory was not to go.
  *   - STOWED: the action was to stow, and some bytes are stowed.
- *   - FREED: the memory was to go, and at most 5 % of the bytes are left. BLOCKED: more are left.
+ *   - FREED: the memory was to go, it is not STOWED, and at most 5 % of the bytes are left.
+ *   - BLOCKED: the memory was to go, it is not STOWED, and more than 5 % of the bytes are left.
  * `before` and `after` are live bytes on host and devices; `stowed` are the bytes that are stowed now. */
 enum policy_category { POLICY_KEPT, POLICY_STOWED, POLICY_FREED, POLICY_BLOCKED, POLICY_CATEGORIES };
 enum policy_category policy_category(uint32_t action, uint32_t why, uint64_t before, uint64_t after, uint64_t stowed);

@@ -194,7 +194,7 @@ static bool read_in_cgroup(struct files *self, bool version1, const char *name) 
 }
 
 /* Reads the limit and the used bytes of the cgroup at self->path. Memory that the kernel can take back at any time does
- * not count as used. False: the two cannot be read. */
+ * not count as used. False: the limit or the used bytes cannot be read. */
 static bool look_at_cgroup(struct files *self, bool version1, uint64_t *limit, uint64_t *used) {
     uint64_t inactive;
     if (!read_in_cgroup(self, version1, version1 ? "/memory.limit_in_bytes" : "/memory.max") ||
@@ -224,7 +224,7 @@ struct reading {
 };
 
 /* Reads the cgroup and its parents, each of which may have a limit. The figure for stalled tasks comes from the
- * innermost cgroup that has one, or else from the machine. */
+ * innermost cgroup that has this figure. If no cgroup has it, the figure comes from the machine. */
 static void read_cgroups(struct files *self, struct reading *reading) {
     bool version1 = false, told = false;
     if (!read_text(self, "/proc/self/cgroup") || !pressure_cgroup(self->text, self->path, sizeof self->path, &version1))

@@ -19,17 +19,17 @@ struct pressure_wishes {
     uint32_t most_stalled; /* memory is short if tasks wait for memory at least this part of the time, in hundredths of
                               a percent; 0: not set */
     bool take_kept;        /* owners with the policy keep, or without a policy, may be stowed, too */
-    uint64_t idle_ns;      /* how long an owner must be unused to count as idle, from MEMSTOW_IDLE; 0: not set */
+    uint64_t idle_ns;      /* MEMSTOW_IDLE: how long an owner must be unused to count as idle; 0: not set */
 };
 
 /* Reads a text like that of MEMSTOW_PRESSURE: one or more of "90%", "4G", "psi:20%" and "kept", with commas between;
- * "kept" alone is wrong. False: the text is anything else; then all fields but idle_ns are 0. */
+ * "kept" alone is wrong. If the text is anything else, returns false and sets all fields but idle_ns to 0. */
 bool pressure_parse(const char *text, struct pressure_wishes *wishes);
 /* Reads a text like that of MEMSTOW_IDLE: whole seconds, above 0. False: the text is anything else, and idle_ns is
  * 0. */
 bool pressure_parse_idle(const char *text, struct pressure_wishes *wishes);
 
-/* Reads a number of bytes above 0, such as "64M". False, and *bytes is 0: the text is anything else. */
+/* Reads a number of bytes above 0, such as "64M". If the text is anything else, returns false and sets *bytes to 0. */
 bool pressure_bytes(const char *text, uint64_t *bytes);
 
 enum { PRESSURE_UNREADABLE = 1, PRESSURE_IDLE_UNREADABLE = 2 };
@@ -42,8 +42,8 @@ const struct pressure_wishes *pressure_wishes(void);
 /* How many bytes are to be given back now; 0: memory is not short. *text gets the reason in words. */
 uint64_t pressure_needed(const char **text);
 /* The bytes that are left: in the machine, in the cgroup, or in one of its parents, whichever has the fewest. A cgroup
- * without a limit does not count. PRESSURE_NO_LIMIT: nothing could be read. 0 also if there is no memory to read the
- * figures with. */
+ * without a limit does not count. Returns PRESSURE_NO_LIMIT if nothing could be read. Returns 0 also if there is no
+ * memory for reading the figures. */
 uint64_t pressure_left(void);
 
 /* --- reading the kernel's texts --- */
@@ -57,8 +57,8 @@ bool pressure_field(const char *text, const char *key, uint64_t *bytes);
 /* The number after "some avg10=" in a file of PSI (the kernel's figures for stalled tasks), in hundredths of a percent;
  * 0: there is no such number. */
 uint32_t pressure_stalled(const char *text);
-/* Finds the path of the memory cgroup, below its mount, in the text of /proc/self/cgroup. *version1: it is a cgroup of
- * version 1. False: there is none. */
+/* Finds the path of the memory cgroup, below its mount, in the text of /proc/self/cgroup. *version1 tells whether
+ * that cgroup is of version 1. False: the text names no memory cgroup. */
 bool pressure_cgroup(const char *text, char *path, size_t capacity, bool *version1);
 
 /* How many bytes must be given back to keep both settings, most_used and least_left, if `used` of `limit` bytes are in

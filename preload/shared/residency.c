@@ -63,8 +63,8 @@ void residency_close(struct residency *self) {
     os_close(self->pagemap);
 }
 
-/* Counts the present bytes of [start, end), in whole pages, by PAGEMAP_SCAN. False: the call failed; older kernels lack
- * it. */
+/* Counts the present bytes of [start, end), in whole pages, by PAGEMAP_SCAN. False: PAGEMAP_SCAN failed, for example
+ * because the kernel is older than 6.7. */
 static bool residency_scan(const struct residency *self, uint64_t start, uint64_t end, struct present *out) {
     static struct scan_region found[SCAN_REGIONS];
     *out = (struct present){0};

@@ -21,25 +21,26 @@ struct residency_region {
     uint64_t start, end;
     uint32_t flags;   /* enum snap_region_flag */
     int readable;     /* 0: PROT_NONE or execute-only */
-    const char *path; /* as in maps; "": there is none; valid only during the visit */
+    const char *path; /* as /proc/PID/maps has it; "" if there is none; valid only during the visit */
 };
 
 /* Opens /proc/<pid>; pid 0 is the caller. 0 or -errno. */
 int residency_open(struct residency *self, int pid);
 void residency_close(struct residency *self);
 
-/* The bytes of [start, end) that are in memory, in whole pages that overlap this range. *anonymous, if not NULL, gets
- * how many of these bytes no file backs. Absent and unreadable pages do not count. The kernel's zero page, which a
+/* The bytes in memory of all pages that overlap [start, end). If `anonymous` is not NULL, *anonymous gets how many of
+ * these bytes no file backs. Absent and unreadable pages do not count. The kernel's zero page, which a
  * read of untouched memory maps, does not count either, as in RSS. Before Linux 6.7 the zero page counts, and the
  * result for a range of over 64 GiB is 0. */
 uint64_t residency_count(const struct residency *self, uint64_t start, uint64_t end, uint64_t *anonymous);
 
-/* Calls visit for each line of maps, in address order, until visit returns non-zero. Returns that value; 0: all lines
- * were visited; -errno: maps cannot be opened. A line of over 8 KiB is left out. */
+/* Calls visit for each line of maps, in address order, until visit returns non-zero. Returns visit's
+ * non-zero value, 0 after all lines were visited, or -errno if maps cannot be opened. A line of over 8 KiB is left
+ * out. */
 int residency_regions(const struct residency *self, int (*visit)(void *context, const struct residency_region *region),
                       void *context);
 
-/* The resident set size in bytes, from /proc/PID/statm, or 0. */
+/* The resident set size in bytes, from /proc/PID/statm; 0: it cannot be read. */
 uint64_t residency_rss(const struct residency *self);
 
 #pragma GCC visibility pop

@@ -29,7 +29,7 @@ enum snap_flag {
     SNAP_FORK_CHILD = 1 << 1,  /* the process was forked: inherited blocks are counted at site SNAP_SITE_INHERITED */
     SNAP_RESIDENCY = 1 << 2,   /* SNAP_REGION and the `resident` fields have values */
     SNAP_FOREIGN_ALLOCATOR = 1 << 3, /* the program has its own malloc family, and memstow is in front of it */
-    SNAP_FROM_CUPTI = 1 << 4,        /* libmemstow_cupti.so wrote it, with CUDA memory only; since 1.6 */
+    SNAP_FROM_CUPTI = 1 << 4,        /* libmemstow_cupti.so wrote the file, which has CUDA memory only; since 1.6 */
 };
 
 /* Whether the process runs, and how it ended. RUNNING: it runs, or it ended without a note here, because it was killed
@@ -44,8 +44,8 @@ enum snap_stacks { SNAP_STACKS_NONE = 0, SNAP_STACKS_MODULE = 1, SNAP_STACKS_FUL
 /* The allocator that serves malloc. KEEP: the program's own; MIMALLOC: the one that is built into memstow. */
 enum snap_allocator { SNAP_ALLOCATOR_KEEP = 0, SNAP_ALLOCATOR_MIMALLOC = 1 };
 
-/* What could not be counted or stored, by reason: one number each. The report has them under `lost`; tools/image/lost.c
- * has the texts. */
+/* What could not be counted or stored. The header's `lost` has one number for each of these kinds. A report has these
+ * numbers under `lost`. tools/image/lost.c has a text for each kind. */
 enum snap_lost {
     SNAP_LOST_SITES,    /* new sites for which there was no memory: their events count at SNAP_SITE_UNKNOWN */
     SNAP_LOST_THREADS,  /* events of threads without counters: they count in the shared slot */
@@ -57,18 +57,18 @@ enum snap_lost {
     SNAP_LOST_PEAK,     /* sites missing from the picture of the peak */
     /* look-ups of stacks for which there was no memory: events of such a stack count at an outer part of it, or
      * without a stack. There may be more events than look-ups, because a thread does not look up again what it
-     * remembers; or fewer, because one look-up may count twice */
+     * remembers. There may be fewer events, because one look-up may count twice */
     SNAP_LOST_STACKS,
     SNAP_LOST_FRAMES, /* stacks that end early, because the caller of some code cannot be found */
     SNAP_LOST_PYTHON, /* evaluation loops of Python that were met on a stack, but whose functions were not found */
     /* dead stacks whose totals went to an outer stack, and dead CUDA_SITE records whose totals went to a record without
-     * a site: this frees memory for new stacks and records */
+     * a site. Their memory is used for new stacks and records */
     SNAP_LOST_FOLDED,
     SNAP_LOST_TAGS,  /* scopes that could not be noted: their allocations have no tag */
     SNAP_LOST_TRACE, /* lines that the trace of decisions could not take */
-    /* events of CUDA, for example: blocks without a record (their frees are not seen either); functions for memory that
-     * the program looked up but memstow does not know; in a ledger from CUPTI, records that CUPTI dropped, records that
-     * a full table did not take, and records of unknown kinds */
+    /* what was lost of CUDA. In each ledger: for example, blocks without a record, whose frees are not seen either, and
+     * functions for memory that the program looked up but that memstow does not know. In a ledger from CUPTI: records
+     * that CUPTI dropped, records that a full table did not take, and records of unknown kinds */
     SNAP_LOST_CUDA,
     SNAP_LOST_KINDS = 16
 };
@@ -101,7 +101,7 @@ struct snap_header {
     uint8_t boot_id[16];
     uint8_t run_id[16]; /* the same in all processes of one `memstow run` */
     uint32_t uid;
-    uint32_t exec_generation; /* how many images (programs, by exec) this pid ran with memstow before this one */
+    uint32_t exec_generation; /* how many programs this process ran with memstow before its latest exec */
     uint32_t fork_depth;      /* how many forks lie between the latest exec and this process */
     uint32_t stacks;          /* enum snap_stacks */
     uint32_t allocator;       /* enum snap_allocator */
@@ -122,7 +122,7 @@ struct snap_header {
     uint64_t quantum;
 
     /* The picture of the peak: the live bytes of each site near the time of the peak. */
-    uint32_t picture_buffer; /* [live] 0 or 1: SNAP_PEAK_0 or SNAP_PEAK_1 has the complete picture; 2: none has now */
+    uint32_t picture_buffer; /* [live] 0: SNAP_PEAK_0 has the complete picture; 1: SNAP_PEAK_1 has it; 2: none has it */
     /* [live] It grows before and after a thread gives records of sites to other stacks, and is odd in between. A reader
      * that finds it odd or changed must read everything again. */
     uint32_t fold_sequence;
@@ -132,12 +132,12 @@ struct snap_header {
     uint64_t picture_length; /* the length of the picture in bytes */
 
     uint64_t inherited_bytes;                 /* live bytes that a forked child inherited */
-    uint64_t file_mapped_live, reserved_live; /* [live] mapped bytes that mapped_live lacks: files, PROT_NONE */
+    uint64_t file_mapped_live, reserved_live; /* [live] bytes of file and PROT_NONE mappings; mapped_live lacks both */
     uint64_t advised_bytes[32];               /* [live] bytes passed to madvise, by advice number (0–31) */
 
     uint64_t lost[SNAP_LOST_KINDS]; /* [live] enum snap_lost */
 
-    /* [live] number of ranges in `own`: the library's private memory, for the residency report */
+    /* [live] how many ranges `own` has; these are the library's private memory, for the residency report */
     uint32_t own_ranges;
     uint32_t header_overhead; /* bytes that memstow puts in front of each block */
     struct snap_range own[64];
@@ -172,8 +172,8 @@ enum snap_type {
     SNAP_LARGE,       /* snap_large: blocks >= SNAP_LARGE_BYTES and page-aligned blocks; empty records have address 0 */
     SNAP_MAPPING,     /* snap_mapping: empty records have length 0 */
     SNAP_PEAK_0,      /* bytes of a picture (see below); ledger only; `count` is not maintained */
-    /* snap_region: the address space when residency was measured; regions may be cut where own ranges, mappings and
-     * stacks begin */
+    /* snap_region: the address space when residency was measured; regions may be cut where mappings, stacks and the
+     * header's `own` ranges begin */
     SNAP_REGION,
     SNAP_TOTALS,  /* packed (see below); snapshot only, in place of SITE, COUNTERS, WIDE, PEAK_0 and PEAK_1 */
     SNAP_FRAME,   /* snap_frame */
@@ -193,16 +193,16 @@ enum snap_type {
     SNAP_ORIGIN = 41,
     SNAP_START = 42,  /* snap_origin: threads, by slot */
     SNAP_MISUSE = 43, /* snap_misuse: faults with blocks, such as double frees; empty records have kind 0 */
-    /* memory over time: this type and the next two; since 1.6. Records are in no order. An empty point has the time 0,
-     * an empty mark the kind 0 */
+    /* This type and the next two are about memory over time; since 1.6. Their records are in no order. An empty point
+     * has the time 0. An empty mark has the kind 0 */
     SNAP_POINT = 44,      /* snap_point */
     SNAP_CUDA_POINT = 45, /* snap_cuda_point */
     SNAP_MARK = 46,       /* snap_mark: events, such as the end of a run; a ring */
     SNAP_OWNER_MARK = 47, /* snap_owner_mark: what owners had at marks; a ring; since 1.6 */
     SNAP_CUPTI = 48,      /* one snap_cupti: exists if the comparison with CUPTI was requested and CUDA was used */
     SNAP_CUPTI_BLOCK,     /* snap_cupti_block: empty records have state 0 */
-    /* snap_nvml: NVML's figures of each device when the snapshot was made; in snapshots only, as is
-     * SNAP_NVML_PROCESS */
+    /* snap_nvml: NVML's figures of each device when the snapshot was made. Only snapshots have this type and the next
+     * one */
     SNAP_NVML = 56,
     SNAP_NVML_PROCESS, /* snap_nvml_process */
 };
@@ -212,9 +212,9 @@ struct snap_section {
     uint16_t version;     /* 1; a reader that knows only version 1 skips other versions */
     uint16_t record_size; /* bytes of a record; a newer minor version may append fields */
     uint64_t length;      /* bytes of the section, with this struct; the next section follows */
-    uint64_t count;       /* [live] the records in use, from the first on; in LARGE and MAPPING: all, also empty ones */
-    /* id of the first record (of STRINGS: offset of the first byte); the next section of the type continues these
-     * ids */
+    uint64_t count;       /* [live] number of used records, which come first; in LARGE and MAPPING, of all records */
+    /* the id of the first record; in STRINGS, the offset of the first byte. The ids of the next section of the same
+     * type continue the ids of this section */
     uint64_t first;
 };
 
@@ -234,7 +234,7 @@ struct snap_module {
     uint64_t start, end; /* the address range */
     uint64_t bias;       /* address minus the file's virtual address */
     uint32_t path;       /* string; "": the code belongs to no file */
-    uint32_t generation; /* at the module's first use: the value of a number that grows by 2 with each dlclose */
+    uint32_t generation; /* each dlclose adds 2 to a counter; this is its value at the module's first use */
     uint32_t flags;
     uint32_t build_id_length;
     uint8_t build_id[24];
@@ -274,7 +274,7 @@ struct snap_owner {
 enum {
     /* the words of a head: */
     SNAP_RUN_OUTER, /* the place of the caller of the run's first frame */
-    SNAP_RUN_SITE,  /* the site of the run's innermost place, untagged; 0: none */
+    SNAP_RUN_SITE,  /* the untagged site of the run's innermost place; 0: none */
     SNAP_RUN_HEAD,  /* the number of words in a head */
     SNAP_RUN_MOST = 64,
 };
@@ -282,7 +282,7 @@ enum {
  * innermost one. */
 #define SNAP_RUN_FIRST ((uint32_t)1 << 31)
 #define SNAP_RUN_LAST ((uint32_t)1 << 30)
-#define SNAP_RUN_END ((uint32_t)1 << 29) /* the head of a run without a frame names this place, or did so earlier */
+#define SNAP_RUN_END ((uint32_t)1 << 29) /* a head of a run without frames names the place of this frame, or did */
 /* The bits of the frame's id. If all are set, there is no frame: the stack ends with the place that the head names. */
 enum { SNAP_RUN_FRAME = (1 << 24) - 1 };
 
@@ -313,7 +313,8 @@ struct snap_code {
 };
 
 /* A site. Its word has, from the lowest bit on: tag id (0: untagged), stack (0: not recorded), 1 + module id of the
- * caller (0: not recorded). [live] SNAP_SITE_FREE: nothing is counted here, whatever the counters say. */
+ * caller (0: not recorded). [live] If the word is SNAP_SITE_FREE, nothing is counted at this site,
+ * whatever the counters say. */
 struct snap_site {
     uint64_t word;
 };
@@ -338,16 +339,19 @@ struct snap_counter {
     uint64_t alloc_bytes, alloc_blocks, free_bytes, free_blocks;
 };
 
-/* The counters of one thread at SNAP_CHUNK_SITES sites: a word each. A narrow word is enough as long as there are few
- * events, of blocks of one size: bits 0-31 are that size, 32-47 the number of allocations, 48-62 the number of frees.
- * With SNAP_WIDE_BIT, the word is wide: a record of WIDE has the counter, and the other bits of the word are that
- * record's address in the process. The first record of each WIDE section is no counter: its alloc_bytes holds its own
- * address. A wide word stays wide until a fold empties it. Each change of a word is atomic.
+/* The counters of one thread at SNAP_CHUNK_SITES sites. Each site has one word, which is narrow or wide. Each change
+ * of a word is atomic.
+ *   - A narrow word holds the counter itself. This is possible if all blocks have one size, and the events are few.
+ *     Bits 0-31 are the size, bits 32-47 the number of allocations, bits 48-62 the number of frees.
+ *   - A wide word has SNAP_WIDE_BIT. Its other bits are the address, in the process, of a record in a WIDE section.
+ *     That record holds the counter. The first record of each WIDE section holds no counter: its alloc_bytes is the
+ *     record's own address. A wide word stays wide until a fold empties it.
  *
  * The mark grows by 1 after each event at a site of the chunk. So a reader that looks again and again reads the marks
- * first, and then only the chunks whose marks have changed. Three kinds of changes leave no mark: those at sites below
- * SNAP_CHUNK_SITES, which a reader must always read; those of a fold, after which everything is read again; and the
- * last event of a process that was killed before it wrote the mark. */
+ * first, and then only the chunks whose marks have changed. Three kinds of changes do not change the mark:
+ *   - changes at sites below SNAP_CHUNK_SITES; a reader must always read these sites
+ *   - changes by a fold; after a fold a reader must read everything again
+ *   - the last event of a process that was killed before it wrote the mark */
 enum { SNAP_CHUNK_SITES = 128 };
 struct snap_chunk {
     uint32_t thread; /* slot in THREAD, plus 1; 0: not in use yet */
@@ -379,7 +383,7 @@ struct snap_thread {
     uint32_t uses; /* how many threads have had this slot */
     uint32_t flags;
     struct snap_counter before; /* the sum of the slot's counters when the present thread began */
-    /* in a snapshot: all that the slot has counted; in a ledger: the part of it that the slot's counters do not have */
+    /* In a snapshot, all that the slot has counted. In a ledger, only the part that the slot's counters do not have. */
     struct snap_counter total;
 };
 
@@ -400,7 +404,7 @@ enum snap_mapping_kind {
     SNAP_MAP_BRK = 4,
 };
 struct snap_mapping {
-    uint32_t sequence; /* [live] odd while another thread writes this record: read it again */
+    uint32_t sequence; /* [live] odd while a thread writes this record; the reader must then read it again */
     uint32_t kind;     /* enum snap_mapping_kind; only ANONYMOUS and BRK count as live */
     uint64_t address, length;
     uint64_t birth_ns;
@@ -412,8 +416,9 @@ struct snap_mapping {
     uint32_t pad;
 };
 
-/* Where the latest descriptor or thread with a number (`key`) was opened or started, as far as memstow saw it. This
- * descriptor or thread may be gone, and its number may belong to another one, whose start memstow did not see. */
+/* Where a descriptor was opened, or a thread was started. The record is about the latest descriptor or thread with the
+ * number `key` whose start memstow saw. By now the number may belong to a newer descriptor or thread, whose start
+ * memstow did not see. */
 enum snap_origin_kind {
     SNAP_ORIGIN_FILE = 1,
     SNAP_ORIGIN_SOCKET = 2,
@@ -439,7 +444,8 @@ enum snap_misuse_kind {
     SNAP_MISUSE_DAMAGED = 2, /* the 16 bytes of memstow in front of the block were overwritten */
     /* The next two kinds are for a block of a device: CUDA reported error 700 (illegal address), and it may be that a
      * kernel had used this block. In their records, time_ns is the time when the block was moved off its device or
-     * freed, FREED_FIRST the call that freed it, and NOW the call that returned the error. */
+     * freed. The site FREED_FIRST is where the block was freed. The site NOW is that of the call that returned the
+     * error. */
     SNAP_MISUSE_STOWED_FAULT = 3, /* memstow had moved the block off its device */
     SNAP_MISUSE_FREED_FAULT = 4   /* the block was freed shortly before */
 };
@@ -467,13 +473,13 @@ struct snap_misuse {
     uint32_t pad;
     struct snap_misuse_site {
         uint32_t site;               /* ledger; 0: unknown */
-        uint32_t tag, stack, module; /* snapshot: the contents of the site; stack and module 0: unknown */
+        uint32_t tag, stack, module; /* snapshot: the fields of the site; an unknown stack or module is 0 */
     } sites[SNAP_MISUSE_SITES];
 };
 
-/* For each site that had live blocks, in the order of their ids, a picture has three unsigned LEB128 numbers: the
- * site's id minus the id of the site before it (0 before the first), bytes, blocks. The picture ends at picture_length;
- * bytes of an older picture may follow. */
+/* A picture has an entry for each site that had live blocks, in the order of the sites' ids. An entry has three
+ * unsigned LEB128 numbers: the site's id minus the id of the previous entry, the bytes, and the blocks. The first entry
+ * has the id itself. The picture ends at picture_length; bytes of an older picture may follow. */
 
 enum { SNAP_NUMBER_MAX = 10 };
 /* Appends an unsigned LEB128 number, of at most SNAP_NUMBER_MAX bytes, at `to`. Returns the address behind it. */
@@ -498,8 +504,9 @@ static inline int snap_get_number(const uint8_t **at, const uint8_t *end, uint64
 
 /* The trace of decisions: a ring of lines, in the `capacity` bytes that follow this struct. A position counts all bytes
  * ever written; a byte lies at its position modulo `capacity`. The lines from `start` to `end` are complete. `start`
- * moves before the oldest lines are overwritten, `end` after a new line is complete. A reader of a running process
- * reads both, then the bytes, then `start` again, and drops everything before the new `start`. */
+ * moves before the oldest lines are overwritten. `end` moves after a new line is complete. A reader of a running
+ * process first reads `start` and `end`, then the bytes, then `start` again. The reader drops everything before the new
+ * `start`. */
 struct snap_ring {
     uint64_t capacity;   /* a multiple of 8 */
     uint64_t start, end; /* [live] */
@@ -529,7 +536,7 @@ static inline uint32_t snap_line_check(uint64_t number, const char *text, size_t
 enum {
     SNAP_POINTS = 4032,
     SNAP_POINT_STEP = 1 << 17, /* a change of at most this makes no point */
-    SNAP_POINT_DEVICES = 8,    /* the devices of a snap_cuda_point; other devices have no curve */
+    SNAP_POINT_DEVICES = 8,    /* how many devices a snap_cuda_point has; any further devices have no curve */
 };
 struct snap_point {
     uint64_t time_ns;
@@ -548,7 +555,7 @@ enum snap_mark_kind {
     SNAP_MARK_RETIRED,   /* the program said that the owner is gone */
     SNAP_MARK_TRIGGER,   /* detail: the reason, as in memstow.h; 5: rescue */
     SNAP_MARK_KEPT,   /* the memory stayed; this kind and the next three are outcomes of a trigger, and have `live` */
-    SNAP_MARK_STOWED, /* also the outcome of a request, or of the program's own call */
+    SNAP_MARK_STOWED, /* the memory was stowed, by a trigger, a request or the program's own call */
     SNAP_MARK_FREED,
     SNAP_MARK_BLOCKED,
     SNAP_MARK_RESTORED,
@@ -556,7 +563,7 @@ enum snap_mark_kind {
     SNAP_MARK_KINDS
 };
 #define SNAP_MARK_UNKNOWN UINT64_MAX
-/* What a model, custom or value of the store had at the time of a mark. There is a record only if the figures differ
+/* What a model, custom owner or value of the store had at a mark. There is a record only if the figures differ
  * from those in the owner's previous record. The time is written last and cleared first. */
 struct snap_owner_mark {
     uint64_t time_ns; /* the time of the mark */
@@ -583,17 +590,17 @@ enum snap_cuda_kind {
     SNAP_CUDA_POOL_MEMORY = 2,   /* allocated in stream order, from a pool */
     SNAP_CUDA_MANAGED = 3,
     SNAP_CUDA_ARRAY = 4,
-    SNAP_CUDA_PHYSICAL = 5,   /* cuMemCreate: until the memory is released and no longer mapped */
+    SNAP_CUDA_PHYSICAL = 5,   /* from cuMemCreate; counted until it is released and no longer mapped */
     SNAP_CUDA_GRAPH = 6,      /* memory of a node of a graph: it exists only while the graph runs */
     SNAP_CUDA_PINNED = 7,     /* host memory from the driver */
     SNAP_CUDA_REGISTERED = 8, /* host memory from the program; it also counts as host or mapped memory */
-    SNAP_CUDA_IMPORTED = 9,   /* memory of another process, or of unknown size: bytes are 0 */
+    SNAP_CUDA_IMPORTED = 9,   /* memory of another process, and memory of unknown size; bytes are 0 for both */
     SNAP_CUDA_RESERVED = 10,  /* reserved addresses */
     SNAP_CUDA_MAPPING = 11,   /* a mapping of physical memory to addresses */
     SNAP_CUDA_POOL = 12,      /* a pool itself: bytes are 0 */
     SNAP_CUDA_HANDLE = 13,    /* a handle of physical memory: bytes are 0 */
-    SNAP_CUDA_BACKUP = 14,    /* memstow's, on the host: content that was moved off a device; since 1.5 */
-    SNAP_CUDA_BUFFER = 15,    /* memstow's, on the host: the pinned buffer for copies; since 1.5 */
+    SNAP_CUDA_BACKUP = 14,    /* memstow's host memory for content that was moved off a device; since 1.5 */
+    SNAP_CUDA_BUFFER = 15,    /* memstow's pinned host memory, a buffer for copies; since 1.5 */
     SNAP_CUDA_KINDS = 16
 };
 /* Whether the kind is memory of a device. */
@@ -606,14 +613,14 @@ enum { SNAP_CUDA_DEVICES = 64, SNAP_CUDA_UNKNOWN = 4 };
 struct snap_cuda {
     int64_t live;           /* [live] bytes on devices */
     uint64_t peak, peak_ns; /* [live] */
-    /* [live] frees of pointers to blocks without a record: memstow did not see them come, or they were freed before */
+    /* [live] frees of blocks without a record: memstow did not see the allocation, or the block was freed before */
     uint64_t foreign_frees;
     uint64_t missed_frees; /* [live] blocks that still had a record when a new block came at their address */
-    uint64_t refused;      /* [live] requests for which the driver had no memory; refused_…: the latest of them */
+    uint64_t refused;      /* [live] requests for which the driver had no memory; refused_… describe the latest one */
     uint64_t refused_bytes, refused_ns, refused_live;
     uint32_t refused_device, refused_kind;
-    /* [live] look-ups of entries of CUDA that memstow does not know, also counted in SNAP_LOST_CUDA; unknown: the first
-     * one's name */
+    /* [live] look-ups of entries of CUDA that memstow does not know. SNAP_LOST_CUDA counts these look-ups, too.
+     * `unknown` is the name of the first unknown entry */
     uint64_t unknown_entries;
     char unknown[64];
     uint32_t captures;      /* [live] streams in capture */
@@ -621,8 +628,8 @@ struct snap_cuda {
     char unknown_more[SNAP_CUDA_UNKNOWN - 1][64]; /* the names of the next unknown entries */
 };
 
-/* A device. At the time figures_ns (0: never) the driver gave `total`, `available`, and the figures of the pool and of
- * graphs. */
+/* A device. figures_ns is the time at which the driver gave `total`, `available`, and the figures of the pool and of
+ * graphs. figures_ns is 0 if the driver never gave them. */
 struct snap_cuda_device {
     uint32_t used, pad; /* [live] 0: the device is unknown */
     int64_t live;       /* [live] bytes in the ledger */
@@ -665,7 +672,7 @@ enum snap_cuda_flag {
     SNAP_CUDA_EXPORTED = 1,
     SNAP_CUDA_BOUND = 2,
     SNAP_CUDA_PARTS = 4,       /* some of its bytes belong to other owners, and have records of their own (PART) */
-    SNAP_CUDA_PART = 8,        /* no block, but a part of one: `pool` is the block's address */
+    SNAP_CUDA_PART = 8,        /* the record is of a part of a block; `pool` is the block's address */
     SNAP_CUDA_OF_HOST = 16,    /* of a pool: its memory is the host's */
     SNAP_CUDA_OF_MANAGED = 32, /* of a pool: its memory is managed */
 };
@@ -674,18 +681,18 @@ struct snap_cuda_block {
     uint8_t kind;   /* enum snap_cuda_kind */
     uint8_t flags;  /* [live] enum snap_cuda_flag */
     uint16_t device;
-    /* an address; for arrays, pools and handles of physical memory: the handle; for physical memory: a number that
-     * memstow chose */
+    /* Of an array, a pool or a handle of physical memory, this is the driver's handle. Of physical memory, it is a
+     * number that memstow chose. Of all other kinds, it is an address. */
     uint64_t address;
-    uint64_t size; /* the requested size, or the rounded size if the program is told that */
+    uint64_t size; /* the requested size; the rounded size instead, if the program is told the rounded size */
     uint64_t birth_ns;
     /* pool: the block's pool. For graph memory: the graph. For mappings and handles: the `address` of the physical
      * memory. For a part of a block (SNAP_CUDA_PART): the address of the block */
     uint64_t context, stream, pool;
     uint32_t count;  /* [live] id of its snap_cuda_site */
     uint32_t thread; /* slot */
-    /* [live] for physical memory: the number of its handles and mappings; for a handle: how many releases end it; for
-     * opened memory: how many closes end it; for graph memory: the id of the capture */
+    /* [live] Of physical memory, the number of its handles and mappings. Of a handle, how many releases end it. Of
+     * opened memory, how many closes end it. Of graph memory, the id of the capture. */
     uint32_t users;
     /* [live] how many teardowns (of contexts, devices and graphs) had begun when the block came, or when its capture
      * became a graph */
@@ -749,19 +756,20 @@ struct snap_cupti {
     struct snap_cupti_sum only_cupti;  /* blocks that are not in the ledger */
     struct snap_cupti_sum only_ledger; /* blocks that are not in CUPTI's records */
     struct snap_cupti_sum sizes;       /* blocks in both, with different sizes; bytes: CUPTI's */
-    struct snap_cupti_sum others;      /* blocks in CUPTI's records, of kinds that are not compared */
+    struct snap_cupti_sum others;      /* CUPTI's blocks whose kinds are not compared */
     char call[40];
     char library[160];              /* the end of the path of libcupti.so */
     char other[64];                 /* the name of another client of CUPTI; this field and all below: since 1.6 */
-    uint64_t unknown;               /* [live] records of unknown kinds or layouts; unknown_kind: the first one's kind */
+    uint64_t unknown;               /* [live] records of unknown kind or layout; unknown_kind: the first one's kind */
     uint32_t unknown_kind, several; /* several: CUPTI has other clients, too */
-    uint64_t read_ns;               /* [live] all records that CUPTI had completed by this time were read */
-    /* [live] calls that CUPTI reported: those about physical memory and addresses, for which CUPTI has no records */
+    uint64_t read_ns;               /* [live] all records that CUPTI completed up to this time have been read */
+    /* [live] calls about physical memory and addresses that CUPTI reported; it has no records for such calls */
     uint64_t calls;
     struct snap_cupti_sum addresses_same;  /* mappings and reserved addresses in the ledger and in CUPTI's reports */
     struct snap_cupti_sum addresses_other; /* mappings and reserved addresses that differ */
-    /* pools_same: the program's own pools that are in the ledger and in CUPTI's records. pools_other: pools that are in
-     * only one of the two, plus devices for which the two differ in the memory that pools have handed out */
+    /* pools_same: the program's own pools that are in the ledger and in CUPTI's records. pools_other: pools that
+     * only the ledger or only CUPTI's records have, plus devices for which the ledger and CUPTI's records differ in the
+     * memory that pools have handed out */
     uint64_t pools_same, pools_other;
     uint64_t pool_reserved, pool_used; /* bytes of all pools, by the latest record of each */
     uint32_t no_pools, pad;            /* 0: CUPTI has records of pools; else the error of cuptiActivityEnable */
@@ -772,7 +780,7 @@ struct snap_cupti {
 /* What is different about a block: the ledger lacks it, CUPTI's records lack it, or both have it with different
  * sizes. */
 enum snap_cupti_difference { SNAP_CUPTI_ONLY_CUPTI = 1, SNAP_CUPTI_ONLY_LEDGER = 2, SNAP_CUPTI_SIZES = 3 };
-enum { SNAP_CUPTI_BLOCKS = 256 }; /* at most this many differences are listed; the sums contain all */
+enum { SNAP_CUPTI_BLOCKS = 256 }; /* the most differences that are listed; the sums in snap_cupti include all */
 struct snap_cupti_block {
     uint32_t state; /* enum snap_cupti_difference */
     uint16_t kind;  /* enum snap_cuda_kind */
@@ -799,8 +807,8 @@ struct snap_region {
 /* SNAP_TOTALS: section.count entries, one for each site and class. An entry has these unsigned LEB128 numbers:
  *   class (1 host, 2 mapped), tag, stack, module, flags, alloc_bytes, alloc_blocks, free_bytes, free_blocks,
  *   peak_bytes, peak_blocks
- * Entries are sorted by site, host first. ON_CUDA is in no file: in the command, it is the class of totals made from
- * CUDA_SITE. */
+ * Entries are sorted by site, host first. No file has ON_CUDA. Only the memstow command uses it, for the totals
+ * that it makes from CUDA_SITE. */
 enum snap_class { SNAP_HOST = 1, SNAP_MAPPED = 2, SNAP_ON_CUDA = 3 };
 enum { SNAP_TOTALS_FIELDS = 11 };
 enum snap_totals_flag {

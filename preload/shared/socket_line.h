@@ -20,8 +20,8 @@ struct socket_line {
 enum { SOCKET_TABLES = 5 };
 extern const char *const socket_tables[SOCKET_TABLES];
 
-/* Reads a line, without its newline, of the table with the name `table`. False: the line has no socket with an inode;
- * the first line of a table has none. */
+/* Reads a line of the table with the name `table`. `line` has no newline. False: the line describes no socket with an
+ * inode. For example, the first line of a table has only headings. */
 bool socket_line_parse(struct socket_line *out, const char *table, const char *line);
 
 /* Writes an address as text, as inet_ntop does. `bytes` has 4 or 16 bytes in network order. `to` has room for 46

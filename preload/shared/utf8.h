@@ -1,6 +1,6 @@
 /* utf8.h — characters of UTF-8.
- * In: bytes of any origin, or a character's number. Out: how many bytes are one character, or its bytes. It reads no
- * byte behind `length`, except in utf8_cut. */
+ * In: bytes of any origin, or a character's number. Out: how many bytes are one character, or its bytes. Only
+ * utf8_cut reads a byte behind `length`. */
 #ifndef MEMSTOW_UTF8_H
 #define MEMSTOW_UTF8_H
 

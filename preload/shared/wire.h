@@ -2,7 +2,7 @@
  * In: a struct, or bytes from any sender. Out: bytes, or a struct with every field checked. Pure.
  *
  * One datagram is one message: a struct wire_head, and up to WIRE_TEXT bytes of UTF-8 without control characters.
- * docs/control.md explains it. */
+ * docs/control.md explains the messages. */
 #ifndef MEMSTOW_WIRE_H
 #define MEMSTOW_WIRE_H
 
@@ -21,9 +21,11 @@ enum wire_type {
     WIRE_RESTORE = 3, /* brings the stowed memory of `owner` back */
     WIRE_RELEASE = 4, /* gives free memory of `owner` back to the system */
     WIRE_CANCEL = 5,  /* takes back the request that came on this connection */
-    WIRE_END = 6,     /* ends the present move of `owner` (0: of any owner); number: WIRE_STOW or WIRE_RESTORE */
+    /* ends a move that runs now. owner: the owner of the move; 0: any owner. number: the kind of the move, WIRE_STOW or
+     * WIRE_RESTORE */
+    WIRE_END = 6,
     WIRE_COLLECT = 7, /* asks the program to run its garbage collector between two runs, if it takes such requests */
-    WIRE_HOLDERS = 8, /* as COLLECT; the program also says what holds the blocks of certain call stacks; text: these */
+    WIRE_HOLDERS = 8, /* like COLLECT, and the program also says what holds the blocks of the call stacks in the text */
     /* answers */
     WIRE_WAITING = 16, /* the request has a number (ticket), and nobody works on it yet */
     WIRE_WORKING = 17, /* somebody works on the request; number: bytes moved so far; text: total bytes, if known */
@@ -52,13 +54,13 @@ struct wire_message {
 /* Writes a message, and returns its length. The message gets the first wire_text(text, WIRE_TEXT) bytes of the text. */
 size_t wire_put(uint8_t to[WIRE_MOST], const struct wire_message *message);
 
-/* Read a request or an answer, and check every field. Return 0, or -EPROTO: the bytes are no such message;
- * -EPROTONOSUPPORT: the message has another version; -EILSEQ: its text is invalid. */
+/* Read a request or an answer, and check every field. Return 0 on success, -EPROTO if the bytes are no such message,
+ * -EPROTONOSUPPORT if the message has another version, and -EILSEQ if its text is invalid. */
 int wire_get_request(struct wire_message *out, const uint8_t *bytes, size_t length);
 int wire_get_answer(struct wire_message *out, const uint8_t *bytes, size_t length);
 
-/* How many bytes at `from` are text, which is whole characters of UTF-8. The text ends at NUL, at a control character,
- * at an invalid byte, or after `most` bytes at the latest. */
+/* Returns the length in bytes of the text at `from`. The text ends before the first NUL, control character or invalid
+ * byte of UTF-8, and after `most` bytes at the latest. A character is never cut in two. */
 size_t wire_text(const char *from, size_t most);
 
 #pragma GCC visibility pop

@@ -1,14 +1,15 @@
-/* cuda_moves.c — how fast a model leaves a simulated device and comes back, and for comparison how fast as much pinned
- * memory is copied in the same process. The driver is a test double (tests/simcuda) whose calls take as long as its
- * settings say: a figure says how memstow uses the driver, and nothing about a GPU. The program prints "NAME SECONDS"
- * lines. */
+/* cuda_moves.c — how fast a model leaves a simulated device and comes back. For comparison, the process also copies as
+ * many bytes of pinned memory. The driver is a test double (tests/simcuda), whose calls take as long as its
+ * settings say. So the figures tell how well memstow uses the driver, but nothing about a GPU. The program prints "NAME
+ * SECONDS" lines. */
 #include "../simcuda/_model.h"
 
 #include <time.h>
 
 enum { BLOCKS_MOST = 19, ROUNDS = 3 };
 static const size_t ALL = 224 * MIB, SMALL_BYTES = 8 * MIB;
-/* Three blocks of 32 MiB and 16 of 8 MiB; or, with the argument "large", one of 192 MiB and 4 of 8 MiB. */
+/* There are 3 blocks of 32 MiB and 16 blocks of 8 MiB. With the argument "large", there are instead 1 block of 192 MiB
+ * and 4 blocks of 8 MiB. */
 static int large = 3, blocks = BLOCKS_MOST;
 static size_t large_bytes = 32 * MIB;
 
@@ -26,8 +27,8 @@ static void *at[BLOCKS_MOST];
 
 static size_t bytes_of(int i) { return i < large ? large_bytes : SMALL_BYTES; }
 
-/* Copies the same blocks between the device and pinned memory with the driver's own functions. All copies are requested
- * at once, and awaited together. Returns the seconds. */
+/* Copies all blocks between the device and pinned memory with the driver's own functions. First requests all copies,
+ * then waits for all of them. Returns how many seconds this took. */
 static double copy_all(CUstream stream, char *pinned, int out) {
     double begin = now();
     for (int i = 0; i < blocks; i++) {

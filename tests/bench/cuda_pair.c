@@ -1,7 +1,7 @@
 /* cuda_pair.c — the cost of a hook for a pair of cudaMallocAsync and cudaFreeAsync, in nanoseconds: the least of many
- * short turns. Two things are built from this file: a library in place of CUDA's runtime, which only counts addresses
- * up, and the program that calls this library. No driver takes part, so the time is memstow's own, and says nothing
- * about a GPU. */
+ * short turns. Two things are built from this file: a library that takes the place of CUDA's runtime and only counts
+ * addresses up, and the program that calls this library. No driver takes part, so the time is memstow's own, and says
+ * nothing about a GPU. */
 #include <stddef.h>
 #include <stdint.h>
 

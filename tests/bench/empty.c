@@ -1,5 +1,5 @@
-/* empty.c — the floor of the benchmark: a preloaded library that only passes every call on to the next allocator. It
- * never allocates. */
+/* empty.c — a preloaded library that only passes every call on to the next allocator. It shows the least cost that a
+ * preloaded library can have. It never allocates. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stddef.h>

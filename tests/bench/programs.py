@@ -1,7 +1,8 @@
 """The programs that the benchmark runs. Each comes from Debian or PyPI, or is a source file in tests/bench/work.
 
-A Batch runs from start to end and its wall time counts. A server is started, waited for or driven, and ended; its
-`serve` returns the seconds that count. Both answer `missing()` with what is not installed, or nothing."""
+A Batch is a program that runs to its end; its wall time is measured. Redis and ComfyUI are servers: their method
+`serve` waits for the server, may send it requests, ends it, and returns the seconds that count. The method `missing` of
+each class returns the name of what is not installed, or None."""
 import json, os, pathlib, shutil, signal, subprocess, sys, time
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -27,7 +28,7 @@ class Batch:
 
 
 class Generated(Batch):
-    """A Batch whose input is generated once: {input} in the command line is that file."""
+    """A Batch whose input file is generated once. The file's path replaces {input} in the command line."""
 
     def __init__(self, name, argv, generate, **more):
         super().__init__(name, argv, **more)
@@ -64,7 +65,7 @@ class Python(Batch):
 
 
 class Redis:
-    """redis-server under test, redis-benchmark as the load: seconds until the load is served."""
+    """Runs redis-server and measures how many seconds it takes to serve the load of redis-benchmark."""
     name, python, rate = "redis-server", None, None
     env = {}
 
@@ -93,7 +94,7 @@ class Redis:
 
 
 class ComfyUI:
-    """A real ComfyUI: seconds from its start until the server answers."""
+    """Measures how many seconds a real ComfyUI takes from its start until its server answers."""
     name, rate = "ComfyUI start", None
     env = {}
 
@@ -150,7 +151,7 @@ def has_module(name):
 
 
 def pigeonhole(pigeons=10):
-    """More pigeons than holes: unsatisfiable, so z3 has to search."""
+    """A puzzle for z3, with more pigeons than holes. It has no solution, so z3 has to search."""
     holes = range(pigeons - 1)
     lines = [f"(declare-const p{p}_{h} Bool)" for p in range(pigeons) for h in holes]
     lines += ["(assert (or " + " ".join(f"p{p}_{h}" for h in holes) + "))" for p in range(pigeons)]

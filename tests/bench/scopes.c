@@ -1,4 +1,5 @@
-/* scopes.c — the cost of scopes in nanoseconds: the least of many short turns, because machines are noisy. */
+/* scopes.c — measures the cost of scopes in nanoseconds. A cost is the least of many short turns, because machines are
+ * noisy. */
 #include "../prog/abi.h"
 
 #include <stdio.h>

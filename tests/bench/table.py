@@ -1,4 +1,4 @@
-"""Makes a table in Markdown from measurements: medians with their spread, and ratios that are formed pair by pair."""
+"""Makes a table in Markdown from measurements: medians with their spread, and ratios of runs of the same round."""
 import statistics
 
 
@@ -14,7 +14,7 @@ def spread(values, text=number):
 
 
 def ratios(runs, base, field):
-    """Each run divided by the untracked run of the same round."""
+    """Returns for each run its `field`, divided by that of the untracked run of the same round."""
     by_round = {run["round"]: run[field] for run in base}
     return [run[field] / by_round[run["round"]] for run in runs if by_round.get(run["round"])]
 
@@ -28,7 +28,7 @@ def beyond_headers(runs, base):
 
 
 def rows(name, modes):
-    """The lines of one program; modes: {mode: [{"round", "seconds", "kib"}]}, untracked first."""
+    """Yields the table's lines for one program. modes: {mode: [{"round", "seconds", "kib"}]}, "untracked" first."""
     base = modes["untracked"] if isinstance(modes["untracked"], list) else []
     for mode, runs in modes.items():
         if isinstance(runs, str):
@@ -53,7 +53,7 @@ def markdown(results):
 
 
 def summary(results):
-    """How many times as long each program takes in memstow's modes: the medians alone."""
+    """A table of how many times as long each program takes with memstow as without. It has only the medians."""
     modes = ["--stacks=none", "--stacks=sample", "default"]
     lines = ["| times as long as untracked | " + " | ".join(f"`{mode}`" for mode in modes) + " |", "|---|---|---|---|"]
     for name, runs in results.items():

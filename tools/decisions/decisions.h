@@ -37,7 +37,7 @@ enum event_number {
     NUMBER_BEFORE,
     NUMBER_AFTER,
     NUMBER_STOWED,
-    NUMBER_DEVICE_BYTES, /* this and the next three: on devices; missing if nothing is there */
+    NUMBER_DEVICE_BYTES, /* this and the next three are bytes on devices; all are missing if none are there */
     NUMBER_DEVICE_BEFORE,
     NUMBER_DEVICE_AFTER,
     NUMBER_DEVICE_STOWED, /* part of NUMBER_STOWED */
@@ -55,7 +55,7 @@ enum event_number {
     NUMBERS,
 };
 
-/* Members of a line whose value is one word of a short list. */
+/* Members of a line of the trace. The value of each such member is one word of a short list. */
 enum event_word { WORD_POLICY, WORD_ACTION, WORD_INSTEAD, WORD_WHY, WORD_CATEGORY, WORD_RULE, WORDS };
 /* Where a READ found its policy: on the patcher (an object around the inner model), on one of the patcher's parents, on
  * the inner model, nowhere (a default), or in a flag of another node pack. */
@@ -68,7 +68,7 @@ struct event {
     bool flag;    /* the event is about a flag of another node pack */
     uint8_t words[WORDS];
     uint32_t given;               /* bit n: numbers[n] is given */
-    uint64_t n, t;                /* number of the line; its time, in nanoseconds of CLOCK_MONOTONIC */
+    uint64_t n, t;                /* n: number of the line; t: its time, in nanoseconds of CLOCK_MONOTONIC */
     uint64_t numbers[NUMBERS];    /* 0 if not given */
     size_t trigger;               /* 1 + index of its trigger; 0: none */
     const struct event *replaced; /* of a SET: the later SET that replaces it, for decisions_check; NULL: none */
@@ -121,9 +121,9 @@ void decisions_text(const struct event *event, const char *key, char *to, size_t
 
 /* decisions_json.c: writes the trace as one JSON document. */
 void decisions_json(const struct decisions *decisions, const struct image *image, FILE *to);
-/* As decisions_json, but only the triggers with lines behind the line `after`: all their lines, and the owners that
- * these lines name. The size is bounded: if it is too large, the earliest of these triggers are left out. Returns 0, or
- * -1: no memory. */
+/* Writes only the triggers that have lines behind the line `after`, in the form of decisions_json. The document has all
+ * lines of these triggers, and the owners that these lines name. If the document would become too large, the earliest
+ * of these triggers are left out. Returns 0, or -1: no memory. */
 int decisions_json_after(const struct decisions *decisions, const struct image *image, uint64_t after, FILE *to);
 /* The number of the last line; 0: the trace has none. */
 uint64_t decisions_last_line(const struct decisions *decisions);

@@ -194,8 +194,8 @@ static const struct event *set_by(struct range sets, const struct event *read, u
     return rule == RULE_INNER ? set_with(sets, read, wanted) : NULL;
 }
 
-/* The SET that a READ should have found: by patcher, else by parent, else by inner model. *rule: which of these found
- * it. NULL: none did. */
+/* The SET that a READ should have found. It is looked for by the patcher, then by the patcher's parents, then by the
+ * inner model. *rule says by which of these it was found. NULL: it was found by none. */
 static const struct event *set_for(struct range sets, const struct event *read, uint8_t *rule, bool flag) {
     const struct event *set = NULL;
     for (*rule = RULE_PATCHER; *rule < RULE_DEFAULT; ++*rule)
@@ -203,8 +203,8 @@ static const struct event *set_for(struct range sets, const struct event *read, 
     return set;
 }
 
-/* Any SET that is valid at `read` and has ids, whichever these are; NULL: none. flag: true: only SETs of flags count;
- * false: only SETs of policies count. */
+/* Returns a SET that is valid at `read` and has ids, no matter which; NULL: there is none. If `flag` is true, only SETs
+ * of flags count, otherwise only SETs of policies. */
 static const struct event *any_that_holds(struct range sets, const struct event *read, bool flag) {
     for (size_t i = 0; i < sets.count; i++)
         if (sets.first[i]->flag == flag && decisions_check_holds(sets.first[i], read)) return sets.first[i];
@@ -245,8 +245,8 @@ static void check_no_flag(struct order *order, struct range sets, const struct e
 }
 
 /* Checks a READ that found a policy. The rule that the READ names must lead to a SET. The policy must be that of the
- * first rule that leads to a SET. The READ may still name a later rule: programs reuse ids, so a later rule may lead to
- * the same policy. */
+ * first rule that leads to a SET. The READ need not name that first rule: because programs reuse ids, a later rule may
+ * lead to the same policy. */
 static void check_policy_found(struct order *order, struct range sets, const struct event *read) {
     uint8_t said = read->words[WORD_RULE], rule;
     const struct event *set = set_by(sets, read, said, false), *right = set_for(sets, read, &rule, false);
@@ -279,8 +279,8 @@ static void check_flag_found(struct order *order, struct range sets, const struc
     }
 }
 
-/* Checks whether a READ line agrees with the SET lines before it. Two kinds of READ are not checked: the policy came
- * from the options of a run; or it came from a flag, and the READ does not name the object with the flag. */
+/* Checks whether a READ line agrees with the SET lines before it. Does not check a READ line whose policy came from the
+ * options of a run, or from a flag of an object that the line does not name. */
 static void check_read(struct order *order, const struct event *read) {
     struct range sets = events_find(order, EVENT_SET, 0, read->numbers[NUMBER_OWNER]);
     uint8_t rule = read->words[WORD_RULE];

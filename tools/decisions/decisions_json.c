@@ -1,5 +1,5 @@
-/* decisions_json.c — the whole trace of decisions, or its triggers from a line on, as one JSON document; see
- * decisions.h. */
+/* decisions_json.c — writes the whole trace of decisions, or only its triggers with lines behind a given line, as one
+ * JSON document; see decisions.h. */
 #include "tools/decisions/decisions.h"
 #include "tools/base/json.h"
 #include "tools/views/roster.h"
@@ -17,7 +17,7 @@ struct part {
     const struct image *image;
     uint64_t after; /* only triggers with a line behind this one are written */
     uint8_t *shown; /* by trigger; 1: its lines are written. NULL: all lines are written */
-    uint8_t *named; /* by owner of the image; 1: a line that is written names it. NULL: all owners are written */
+    uint8_t *named; /* by owner of the image; 1: a written line names the owner. NULL: all owners are written */
     size_t *bytes;  /* by trigger: the size of its lines, and of the names in them */
     size_t count, left_out; /* how many triggers have a line behind `after`; how many of these are left out */
 };
@@ -121,7 +121,7 @@ static const struct snap_owner *owner_of(const struct part *part, const struct e
     return id <= UINT32_MAX ? image_owner(part->image, (uint32_t)id) : NULL;
 }
 
-/* The bytes that a line, and the name in it, take in the document at most. */
+/* The bytes of a line, plus the bytes of its owner's name and origin before JSON escapes them. */
 static size_t bytes_of(const struct part *part, const struct event *event) {
     const struct snap_owner *owner = owner_of(part, event);
     size_t bytes = event->line.length;
@@ -129,8 +129,8 @@ static size_t bytes_of(const struct part *part, const struct event *event) {
     return owner ? bytes + strnlen(image_string(part->image, owner->origin), PART_NAME) : bytes;
 }
 
-/* Marks the triggers that have lines of memstow's behind part->after. A later line of the program, such as HELD, does
- * not count: it belongs to the trigger, but the trigger was over before. */
+/* Marks the triggers that have a line behind part->after. Only lines that memstow writes while a trigger runs count. A
+ * line such as HELD names a trigger, too, but the program writes it after the trigger is over. */
 static void find_triggers(struct part *part) {
     for (size_t i = 0; i < part->decisions->event_count; i++) {
         const struct event *event = &part->decisions->events[i];
@@ -141,7 +141,7 @@ static void find_triggers(struct part *part) {
     }
 }
 
-/* Leaves out the first triggers, if all of them would take too many bytes. The last one stays. */
+/* Leaves out the earliest triggers if all triggers would take too many bytes. The last trigger always stays. */
 static void limit_triggers(struct part *part) {
     size_t left = PART_BYTES;
     for (size_t i = part->decisions->trigger_count; i-- > 0;) {

@@ -19,8 +19,8 @@ struct page {
     bool behind_trigger, some; /* behind_trigger: a trigger was printed last; some: anything was printed */
 };
 
-/* The latest SET of the owner, up to `event`, that memstow itself wrote; NULL: none. Only such a SET has the owner's
- * name; a program's SET does not have it. */
+/* The owner's latest SET that memstow itself wrote, not later than `event`; NULL: none. A SET that the program wrote
+ * does not have the owner's name. */
 static const struct event *named_by(const struct page *page, const struct event *event, uint64_t owner) {
     for (const struct event *set = event + 1; set-- > page->decisions->events;)
         if (set->kind == EVENT_SET && !set->foreign && set->numbers[NUMBER_OWNER] == owner) return set;
@@ -150,8 +150,8 @@ static void print_other(const struct page *page, const struct event *event) {
 
 /* --- printing a trigger --- */
 
-/* The events from the first line of a trigger on, before the first line of the next trigger. Some of them may belong to
- * no trigger. */
+/* The events from the first line of a trigger up to the last line before the next trigger. Some of these events may
+ * belong to no trigger. */
 struct span {
     const struct event *first, *end;
     size_t trigger;

@@ -13,7 +13,7 @@ void caller_begin(struct caller *caller, uint32_t stack, uint64_t bytes) {
 /* After this many nodes in a row without a frame to show, frame_out treats the stack as ended. */
 enum { NODES_MOST = 1000 };
 
-/* Goes to the next frame outwards; to node 0 if there is none. */
+/* Moves the caller to the next frame outwards. If there is none, sets caller->node to 0. */
 static void frame_out(const struct callers *self, struct caller *caller) {
     const struct image *image = self->image;
     caller->level = 0;

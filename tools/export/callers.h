@@ -23,7 +23,7 @@ struct callers {
     const void *skips_context;
 };
 
-/* Callers with the same text. They are neighbours in the list of callers. */
+/* Callers whose lines have the same text. They are neighbours in the list of callers. */
 struct caller_group {
     struct caller *first;
     size_t count;

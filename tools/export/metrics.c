@@ -14,7 +14,7 @@
 
 enum {
     LABELS = 1200,                  /* bytes of all labels of a sample */
-    VALUE = 200,                    /* bytes after which a label's value is cut, at the end of a letter */
+    VALUE = 200,                    /* a label's value is cut after the character that reaches this size in bytes */
     MODEL_LABELS = 2 * (VALUE + 16) /* bytes of the labels of a model */
 };
 
@@ -99,8 +99,8 @@ static void process_labels(char *labels, pid_t pid, const struct image *image) {
     label_add(labels, "process", image->header.name);
 }
 
-/* Adds a sample with the labels of the process and up to two more labels; a name that is NULL: no such label. Returns
- * 0, or -1: no memory. */
+/* Adds a sample with the labels of the process and up to two more labels; a label whose name is NULL is left
+ * out. Returns 0, or -1: no memory. */
 static int metrics_add_sample(struct metrics *metrics, enum family family, const struct image *image, double value,
                               const char *name, const char *text, const char *name2, const char *text2) {
     if (!LIST_GROW(metrics->samples, metrics->count, metrics->capacity)) return -1;
@@ -345,8 +345,8 @@ int metrics_add(struct metrics *metrics, const struct image *image, pid_t pid) {
                : add_devices(metrics, image);
 }
 
-/* Memory that retired owners left counts in the number of leaks. It adds nothing to the growth, because it does not
- * grow. */
+/* The number of leaks includes memory that retired owners still have. The growth does not include it, because it does
+ * not grow. */
 int metrics_add_leaks(struct metrics *metrics, const struct image *image, const struct leaks *leaks) {
     double growth = 0;
     if (leaks_verdict(leaks) == LEAKS_CANNOT_TELL) return 0;

@@ -20,12 +20,12 @@ struct metrics {
     pid_t pid;     /* the process that was added last */
 };
 
-/* Adds the figures of a running process. Call stacks are not needed. `pid`: the id that the process has here. The id in
- * the ledger is of the process's own namespace, and may be the same in several containers. Returns 0, or -1: no
- * memory. */
+/* Adds the figures of a running process. Call stacks are not needed. `pid`: the process's id in the namespace of
+ * this command. The ledger has only the id in the process's own namespace, and processes of several containers may have
+ * the same id there. Returns 0, or -1: no memory. */
 int metrics_add(struct metrics *metrics, const struct image *image, pid_t pid);
-/* Adds the number and the growth of the leaks of the process that was added last; nothing if no verdict is possible.
- * Returns 0, or -1: no memory. */
+/* Adds the number and the growth of the leaks of the process that was added last. If no verdict is possible, adds
+ * nothing. Returns 0, or -1: no memory. */
 int metrics_add_leaks(struct metrics *metrics, const struct image *image, const struct leaks *leaks);
 /* The two forms differ in the names of counters, in lines about units, and in the end of the text. */
 enum metrics_form { METRICS_OPENMETRICS, METRICS_PROMETHEUS };

@@ -61,7 +61,8 @@ static bool text_number(struct pprof *pprof, struct pprof_text **table, int64_t 
     return false;
 }
 
-/* The number of a string, which is written if it is new. It is made valid UTF-8, because readers require that. */
+/* Returns the number of a string. A new string is written first. It is made valid UTF-8, because readers require
+ * that. */
 static int64_t pprof_string(struct pprof *pprof, const char *text) {
     int64_t id;
     struct text_line safe = text_fit(text ? text : "", sizeof safe.s - 24);
@@ -75,9 +76,9 @@ static int64_t pprof_string(struct pprof *pprof, const char *text) {
     return id;
 }
 
-/* The number of a function. A new function is written first. `native`: the name is also written as the system name.
- * Python functions get no system name, because pprof shortens functions with a system name like names of C++: it would
- * shorten "py:<module>" to "py:". */
+/* Returns the number of a function. Writes the function if it is new. `native`: the name is also written as the system
+ * name. Python functions get no system name, because pprof treats the name of a function with a system name as C++. For
+ * example, pprof would shorten "py:<module>" to "py:". */
 static uint64_t pprof_function(struct pprof *pprof, const char *name, const char *file, bool native) {
     char key[2 * sizeof(struct text_line)];
     int64_t id;
@@ -189,7 +190,7 @@ static bool pprof_skips(const struct pprof *pprof, const struct pprof_side *side
     return frame >= side->image->frame_count || (pprof->python && !innermost_is_python(side->image, frame));
 }
 
-/* The locations of a stack, innermost first. Returns their number. */
+/* Writes the locations of a stack to pprof->locations, innermost first. Returns how many there are. */
 static size_t locate_all(struct pprof *pprof, const struct pprof_sample *sample) {
     const struct pprof_side *side = &pprof->sides[sample->side];
     size_t count = 0, known = 0;
@@ -278,14 +279,14 @@ static int begin_sides(struct pprof *pprof, const struct pprof_head *head) {
         if (!side->located) return -1;
     }
     pprof->first_name = location;
-    /* space for the name of merged frames, for the frames or the name `nowhere`, and for the name of an owner */
+    /* space for all frames of a stack, the name of merged frames, the name `nowhere` and the name of an owner */
     pprof->locations = calloc(STACK_FRAMES_MAX + 3, sizeof *pprof->locations);
     return pprof->locations ? 0 : -1;
 }
 
 int pprof_begin(struct pprof *pprof, const struct pprof_head *head) {
     *pprof = (struct pprof){.python = head->python, .value_count = head->type_count, .to = head->to};
-    /* 15 bits of window; 16 more ask for the head and tail of gzip */
+    /* 15 is the binary logarithm of the window's size. The added 16 makes zlib write gzip's header and trailer. */
     if (deflateInit2(&pprof->stream, Z_BEST_SPEED, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK) return -1;
     if (begin_sides(pprof, head) < 0) return -1;
     put_head(pprof, head);

@@ -44,7 +44,7 @@ struct pprof_side {
 struct pprof_text; /* a text and its number */
 struct pprof {
     struct pprof_side sides[PPROF_SIDES];
-    bool python; /* leaves out native frames, and Python's import machinery */
+    bool python; /* true: native frames and Python's import machinery are left out */
     int value_count;
     FILE *to;
     z_stream stream;

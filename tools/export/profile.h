@@ -17,7 +17,7 @@ struct profile_part {
 struct profile {
     const struct image *image;
     struct symbols *symbols;
-    bool python;                /* leaves out native frames, and Python's import machinery */
+    bool python;                /* true: native frames and Python's import machinery are left out */
     char *const *roots;         /* names of outermost frames; a NULL name: no such frame */
     const char *without_frames; /* the frame to show if all frames of a stack are left out */
     struct profile_part *parts; /* profile_tree sorts them by root; profile_each takes them as they are */
@@ -25,7 +25,7 @@ struct profile {
     bool pairs; /* both amounts count; false: only the first */
 };
 
-/* A sink, which writes a profile in one form. `used` is the length of the present stack, in a unit of the sink's own.
+/* A sink writes a profile in one form. `used` is the length of the present stack, in a unit of the sink's own.
  * To remove inner frames, the profile sets `used` back to an earlier value. */
 struct profile_sink {
     size_t used;
@@ -51,8 +51,8 @@ struct profile_merged {
 /* Whether --python leaves the frame out. */
 bool profile_each_skips(const struct profile *profile, uint32_t frame);
 
-/* Writes all stacks as one tree. Branches of less than `least` are merged into "(n smaller)" beside larger ones, and
- * frames deeper than `deepest` into "(deeper)". Returns 0, or -1: no memory. */
+/* Writes all stacks as one tree. Branches of less than `least` are merged into a frame "(n smaller)" beside the
+ * larger branches. Frames deeper than `deepest` are merged into a frame "(deeper)". Returns 0, or -1: no memory. */
 int profile_tree(struct profile *profile, struct profile_sink *sink, struct profile_limits limits,
                  struct profile_merged *merged);
 /* Writes the first `shown` parts, each by itself, and all others as "(n more)". Returns 0, or -1: no memory. */

@@ -10,13 +10,13 @@
 #include <string.h>
 #include <uthash.h>
 
-/* Functions with the same text are one frame. Equal names from symbols.h are the same pointer, so pointers are
- * compared. */
+/* Functions with the same text are one frame. Names from symbols.h are compared by their pointers, because
+ * equal names have the same pointer. */
 struct alike {
     UT_hash_handle hh;
     struct words {
-        const char *function, *file; /* file: of Python code; of a native function without a name: its module */
-        uint64_t at;                 /* Python: the line; a native function without a name: the offset in the module */
+        const char *function, *file; /* file: the file of Python code, or the module of a nameless native function */
+        uint64_t at;                 /* a line of Python code, or a nameless native function's offset in the module */
     } words;
     struct calltree_line line; /* the first line with this text */
 };
@@ -126,8 +126,8 @@ static int profile_tree_enter(struct walk *walk, const struct branch *branch, st
     return 0;
 }
 
-/* Writes `count` merged branches, whose sum is `amounts`, as one frame. deeper: they were merged because they are too
- * deep; false: because they are too small. */
+/* Writes `count` merged branches, whose sum is `amounts`, as one frame. `deeper` says why they were merged: they are
+ * too deep (true) or too small (false). */
 static void write_merged(struct walk *walk, size_t count, struct amounts amounts, bool deeper) {
     char name[64];
     size_t before = walk->sink->used;
@@ -176,7 +176,7 @@ static int write_tree(struct walk *walk, uint64_t *both, double *second, struct 
     return result;
 }
 
-/* --- one tree for each root, of the parts from `first` to `end` --- */
+/* --- one tree for each root; a root has the parts from `first` to `end` --- */
 
 static bool has_stack(const struct walk *walk, const struct profile_part *part) {
     return part->stack && part->stack < walk->profile->image->node_count;
@@ -207,8 +207,8 @@ static bool is_like(const struct profile_part *a, const struct profile_part *b) 
     return a->nowhere == b->nowhere || strcmp(a->nowhere, b->nowhere) == 0;
 }
 
-/* Writes parts without a call stack. Parts with the same name become one frame; they are neighbours, because parts are
- * sorted. */
+/* Writes parts without a call stack. Parts with the same name become one frame. Such parts are adjacent, because
+ * by_root sorts by name. */
 static void write_stackless(struct walk *walk, size_t first, size_t end) {
     size_t before = walk->sink->used;
     for (size_t i = first, next; i < end; i = next) {

@@ -1,6 +1,6 @@
-/* report_csv.c — the sites of a report as a table for spreadsheets and data bases; see export.h. RFC 4180: a line for
- * each site, the largest first. Lines end with CR and LF. A text that needs quotes has them. Texts are UTF-8. A text
- * that a spreadsheet would take for a formula gets an apostrophe in front. */
+/* report_csv.c — the sites of a report as a table for spreadsheets and data bases; see export.h. The form is that of
+ * RFC 4180. Each site has a line, and the largest site comes first. Lines end with CR and LF. A text that needs
+ * quotes has them. Texts are UTF-8. A text that a spreadsheet would take for a formula gets an apostrophe in front. */
 #include "tools/export/export.h"
 #include "tools/export/report_profile.h"
 #include "tools/reader/cuda_image.h"

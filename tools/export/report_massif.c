@@ -15,13 +15,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* DEEPEST: ms_print is written in Perl, which warns of calls that are nested 100 deep. */
+/* DEEPEST is below 100, because ms_print is written in Perl, and Perl warns of calls that are nested 100 deep. */
 enum { DEEPEST = 90, PERCENT = 1, TEXT_COLUMNS = 400, CURVE = 100 };
 
 struct tree {
     const struct report *report;
     struct callers callers;
-    uint64_t least; /* in bytes: functions with less are merged into one entry */
+    uint64_t least; /* functions with fewer bytes than this are merged into one entry */
     bool failed;    /* no memory */
 };
 
@@ -65,7 +65,7 @@ static void put_merged(const struct tree *tree, int depth, size_t places, uint64
 
 /* ---- writing the tree of callers */
 
-/* Whether all stacks of the groups end here, without another caller. */
+/* Whether all stacks end here: the only group is that of stacks without another caller. */
 static bool is_end(const struct caller_group *groups, size_t count) { return count == 1 && groups[0].ended; }
 
 static size_t count_large(const struct tree *tree, const struct caller_group *groups, size_t count) {
@@ -218,7 +218,8 @@ static void put_snapshot(struct massif *massif, uint64_t ns, uint64_t bytes, con
 }
 
 /* Writes a snapshot with call stacks, in the measure of the report. If `is_peak`, the snapshot is marked as a peak,
- * unless an earlier mark is higher. So readers, which take the last mark, find the highest peak. */
+ * unless an earlier mark is higher. Programs that read the file take the last mark, so they find the highest
+ * peak. */
 static int put_detailed(struct massif *massif, const struct report *report, uint64_t ns, bool is_peak) {
     struct tree tree = {.report = report, .callers = {report->image, report->symbols, report_massif_skips, report}};
     struct sites sites = {0};

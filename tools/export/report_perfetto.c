@@ -1,8 +1,12 @@
-/* report_perfetto.c — a report over time as a trace for Perfetto; see export.h and perfetto.h. Counters have values at
- * the times that the file has: the points of its history, the readings of `memstow leaks --series`, the peak, before
- * and after each trigger (a moment at which memory is put away), and now. Slices show triggers, and the lives of runs,
- * nodes and models. Instants show decisions, and the marks of the history. Several files are snapshots of one process.
- * Each file adds its counters. Slices and instants are those of the last file. */
+/* report_perfetto.c — a report over time as a trace for Perfetto; see export.h and perfetto.h.
+ *
+ * The trace shows counters, slices and instants. Counters have values at the times of which the file has figures: the
+ * points of its history, the readings of `memstow leaks --series`, the peak, the time before and after each trigger (a
+ * moment at which memory is put away), and now. Slices show triggers, and the lives of runs, nodes and models. Instants
+ * show decisions, and the marks of the history.
+ *
+ * If the report has several files, they are snapshots of one process. The trace then has the counters of all files, and
+ * the slices and instants of the last file only. */
 #include "tools/base/complain.h"
 #include "tools/decisions/decisions.h"
 #include "tools/export/export.h"
@@ -41,7 +45,7 @@ struct tracing {
     struct perfetto perfetto;
     struct history history;
     struct roster roster; /* owners with the most memory first */
-    uint8_t *counted;     /* by owner in the image; 1: the owner has a counter; 2: it also has one for devices */
+    uint8_t *counted;     /* for each owner of the image: how many counters it has, 0 to 2; the second is for devices */
     size_t slices_left_out;
 };
 
@@ -100,7 +104,7 @@ static void count_history(struct tracing *self) {
                                self->image->cuda_points[i].live[k]);
 }
 
-/* Writes the resident memory at those marks of the history that have it. */
+/* Writes the resident memory that the marks of the history give. A mark whose `rss` is 0 gives none. */
 static void count_resident(struct tracing *self) {
     uint64_t track = track_of(TRACK_RSS, 0);
     bool declared = self->image->rss != 0;
@@ -380,7 +384,7 @@ static int put_trace(struct tracing *self) {
     return result;
 }
 
-/* Whether the mark is a trigger or a decision. These have tracks of their own. */
+/* Whether the mark is a trigger or a decision. Triggers and decisions have tracks of their own. */
 static bool is_decision(const struct snap_mark *mark) {
     return mark->kind == SNAP_MARK_TRIGGER || mark->kind == SNAP_MARK_KEPT || mark->kind == SNAP_MARK_BLOCKED;
 }

@@ -13,7 +13,7 @@ struct writer {
     struct pprof pprof;
 };
 
-/* In place of a tag, for values that belong to several owners. */
+/* Used instead of a tag for values that belong to several owners. */
 #define MANY_TAGS UINT32_MAX
 
 /* A call stack and its values. */
@@ -70,8 +70,8 @@ static void report_pprof_put_rest(struct writer *writer, const struct listed_sit
     put_sample(writer, &rest);
 }
 
-/* For each node: the node itself if it has at least --min bytes; else the nearest outer node that has at least --min
- * bytes; 0: there is none. The bytes of a node include those of all nodes below it. NULL: no memory. */
+/* Returns an array with one entry for each node: the nearest node that has at least --min bytes, from the node itself
+ * outwards, or 0 if there is none. The bytes of a node include those of all nodes below it. NULL: no memory. */
 static uint32_t *large_nodes(const struct report *report) {
     const struct image *image = report->image;
     uint64_t *bytes = calloc(image->node_count + 1, sizeof *bytes);

@@ -7,7 +7,7 @@
 #include "tools/export/profile.h"
 #include "tools/export/roots.h"
 
-/* The frame of a stack without frames: "libx.so", "(call stack unknown)" or "(no Python)". */
+/* If a stack has no frames, this text is shown in their place. Examples: "libx.so", "(call stack unknown)". */
 const char *report_no_frames(const struct report *report, uint32_t module);
 
 /* Writes the sites of the report into the sink, in the report's measure, and says on standard error which branches it
@@ -21,8 +21,8 @@ int report_profile(const struct report *report, const struct roots *roots, struc
 int report_profile_blocks(const struct report *report, const struct roots *roots, struct profile_sink *sink,
                           const char *what);
 
-/* The standard limits, for branches that are too small and frames that are too deep to be seen. `all`: the sum of all
- * amounts. */
+/* Returns the standard limits. Branches below the limit are too small to be seen, and frames beyond it are too deep.
+ * `all`: the sum of all amounts. */
 struct profile_limits profile_limits_of(uint64_t all);
 /* Says on standard error which branches were merged. `what`: the name of the profile, or "". `is_share`: limits.least
  * came from profile_limits_of(), so it is a share of all amounts. `all_of_it`: a text that says how to see everything,

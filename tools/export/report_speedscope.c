@@ -1,4 +1,4 @@
-/* report_speedscope.c — a report as a file for speedscope; see export.h. Its schema is
+/* report_speedscope.c — a report as a file for speedscope; see export.h. The file's schema is
  * https://www.speedscope.app/file-format-schema.json. Each measure is a profile of its own. Samples are written as they
  * come, and refer to frames by number. The list of frames is written after all samples. */
 #include "tools/base/list.h"

@@ -1,4 +1,4 @@
-/* roots.h — the outermost frames of a profile: the owners of its stacks, "model:UNET (wan.safetensors)".
+/* roots.h — the outermost frames of a profile: the owners of its stacks, such as "model:UNET (x.safetensors)".
  * In: an image, and the view that a report asks for. Out: a name for each tag. */
 #ifndef MEMSTOW_ROOTS_H
 #define MEMSTOW_ROOTS_H
