@@ -40,13 +40,19 @@ __attribute__((noinline)) static uint64_t hash_of_chain(uint64_t h, uintptr_t rb
     return h;
 }
 
+/* In recursion most frames are as long as the frame before. Then `distance` stays as it is, and the processor, which
+ * foresees the branch, reads the next address without waiting for the hop. */
 static INLINE uint64_t leaf_hash_of(struct leaves *self, uintptr_t end, const struct caller *caller, uint64_t count) {
-    uintptr_t slot = caller->slot, address = caller->address;
+    uintptr_t slot = caller->slot, address = caller->address, distance = 0;
     uint64_t h = address + slot;
     while (--count) {
         const struct hop *hop = leaf_hop(self, address);
         if (unlikely(hop->address != address)) hop = find_hop(self, address);
-        uintptr_t next = slot + hop->distance;
+        if (hop->distance != distance) {
+            distance = hop->distance;
+            __asm__("" : "+r"(distance)); /* keeps the compiler from making a conditional move of the branch */
+        }
+        uintptr_t next = slot + distance;
         if (unlikely(next >= end)) return self->more ? hash_of_chain(h, caller->rbp, slot, end, count) : h;
         slot = next;
         address = *(const uint64_t *)slot;
