@@ -30,8 +30,7 @@ bool budget_has(uint64_t bytes);
 enum { BUDGET_IDS = 1024 };
 struct budget_use {
     uint64_t bytes, of_frames; /* used bytes; the part of them that holds frames */
-    uint64_t ids;   /* used ids, in units of 1/BUDGET_IDS of all ids that there can be. Ids can run out, like memory */
-    bool gave_back; /* a fold has begun by now */
+    uint64_t ids; /* used ids, in units of 1/BUDGET_IDS of all ids that there can be. Ids can run out, like memory */
 };
 /* Sets the limit to `bytes`, and the function that returns how much is used now. */
 void budget_begin(uint64_t bytes, struct budget_use (*use)(void));
