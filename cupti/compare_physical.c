@@ -68,9 +68,9 @@ static void give_back(struct list *list) {
 
 /* --- finding differences --- */
 
-/* The differences of two comparisons, as marks: [0] of the previous comparison, [1] of the present one. If the present
- * comparison is a repetition (`again`), a difference counts only if the previous one had it, too, or had too many to
- * remember. */
+/* before[0] has the differences of the previous comparison, before[1] those of the present comparison. Each difference
+ * is one number. If the present comparison is a repetition (`again`), a difference counts only if the previous
+ * comparison had the same difference, or had more differences than can be remembered. */
 enum { REMEMBERED = 4096 };
 static uint64_t before[2][REMEMBERED];
 static size_t before_count[2];

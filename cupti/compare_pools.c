@@ -16,8 +16,8 @@ static struct {
     size_t count;
     uint64_t live[DEVICES], rounded[DEVICES]; /* bytes of blocks from pools: exact, and rounded up */
 } ledger;
-/* Figures by device. used: bytes that CUPTI counts as handed out. before: `used` and `ledger.live` in the previous
- * comparison. */
+/* Figures by device. `used` has the bytes that CUPTI counts as handed out. In the previous comparison, before[][0] was
+ * `used`, and before[][1] was `ledger.live`. */
 static uint64_t used[DEVICES], before[DEVICES][2];
 
 struct comparison {

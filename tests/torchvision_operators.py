@@ -27,8 +27,9 @@ def ensure():
 
 
 def import_without_dynamo():
-    """Imports torchvision without torch._dynamo, because its import takes two to three seconds of a processor, and
-    torchvision needs only one function of it. The next import of torch._dynamo gets the real one."""
+    """Imports torchvision with a stand-in for torch._dynamo. To import the real torch._dynamo would take two to three
+    seconds of a processor, although torchvision needs only one of its functions. The stand-in is removed afterwards, so
+    the next import of torch._dynamo gets the real module."""
     utils = types.ModuleType("torch._dynamo.utils")
     utils.is_compile_supported = lambda device: False
     package = types.ModuleType("torch._dynamo")

@@ -231,8 +231,8 @@ struct beginning {
     uint32_t asks, stage;
 };
 
-/* When a stage begins: notes in the log what the program has, and remembers the kin of this process (shutdown_kin.h),
- * because parents of kin may end in the stage. */
+/* Is called when a stage begins. Notes in the log what the program has, and remembers the kin of this process
+ * (shutdown_kin.h), because parents of kin may end in the stage. */
 static void look_around(void *context) {
     const struct beginning *self = context;
     shutdown_kin_look(NULL, 0, NULL, NULL);
@@ -305,7 +305,7 @@ static void shutdown_guard(void *number) {
     }
 }
 
-/* Begins a new ending, and returns its number; 0: another ending goes on. */
+/* Begins a new ending, and returns its number. Returns 0 if another ending goes on. */
 static uint32_t shutdown_arm(void) {
     uint32_t none = 0, number = __atomic_add_fetch(&limit.number, 1, __ATOMIC_RELAXED);
     if (!number) number = __atomic_add_fetch(&limit.number, 1, __ATOMIC_RELAXED);
@@ -317,9 +317,10 @@ static bool take_thread(struct stow_thread *thread) {
     return __atomic_compare_exchange_n(&limit.thread, &thread, NULL, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
-/* Leaves the thread of an ending in `limit.thread`. Whoever takes a thread out of there, usually shutdown_disarm, waits
- * for the thread's end. False: the ending was called off meanwhile, so the caller must wait for `thread`. If the thread
- * of an earlier ending is still there, this function waits for that thread, which ends by itself. */
+/* Stores the thread of an ending in `limit.thread`. Whoever takes a thread out of `limit.thread`, usually
+ * shutdown_disarm, waits for the thread's end. If `limit.thread` still has the thread of an earlier ending, this
+ * function waits for that thread, which ends by itself. Returns false if the ending was called off meanwhile. In this
+ * case the caller must wait for `thread`. */
 static bool leave_thread(uint32_t number, struct stow_thread *thread) {
     struct stow_thread *before = NULL;
     while (!__atomic_compare_exchange_n(&limit.thread, &before, thread, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))

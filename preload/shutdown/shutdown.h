@@ -21,8 +21,8 @@ int shutdown_on_signal(int number, uint64_t limit_ns, int status);
 /* Notes in the log that a stage (enum memstow_stage) begins, if a shutdown has begun. A second call in a row for the
  * same stage does nothing. */
 void shutdown_stage(uint32_t stage);
-/* Runs the handlers of a stage (of CANCEL only if a handler of DRAIN failed or was late). Returns how many failed or
- * were late; -EALREADY: another thread runs a stage. */
+/* Runs the handlers of a stage. Those of the stage CANCEL run only if a handler of DRAIN failed or was late. Returns
+ * how many handlers failed or were late, or -EALREADY if another thread runs a stage. */
 int64_t shutdown_run(uint32_t stage);
 /* Notes in the log which threads, processes and descriptors are left. Returns how many threads and processes are left;
  * -ENOENT: no shutdown has begun. goes_on: the shutdown is called off, and its limit no longer holds. */

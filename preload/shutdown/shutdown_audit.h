@@ -43,11 +43,11 @@ void shutdown_audit_ask(const struct shutdown_ledger *asked);
 
 /* Adds the memory of the process to a line. */
 void shutdown_audit_memory(struct line *line);
-/* Writes a line about a stage that begins: the memory of the process, and the number of its descriptors. `asks`: id of
- * a thread that has the program's descriptors; 0: the first thread. */
+/* Writes a line about a stage that begins. The line has the memory of the process and the number of its descriptors.
+ * `asks` is the id of a thread that has the program's descriptors, or 0 for the first thread. */
 void shutdown_audit_stage(const char *stage, uint32_t asks);
-/* Writes a line for each descriptor (the first 256), except standard input, output and error, and /dev/null. Returns
- * how many there are. `asks`: as in shutdown_audit_stage. */
+/* Writes a line for each of the first 256 descriptors, and returns how many there are in all. Standard input, output
+ * and error, and descriptors of /dev/null, do not count. `asks` is as in shutdown_audit_stage. */
 int64_t shutdown_audit_descriptors(uint32_t asks);
 /* Adds to a line about a thread how old the thread is, and which functions started it. */
 void shutdown_audit_thread(struct line *line, uint32_t tid);

@@ -10,8 +10,8 @@
 
 enum { SHUTDOWN_PATH = 4096 };
 
-/* Makes an absolute path of `name` for the log or the list. A relative path begins in the present folder. `to` holds
- * SHUTDOWN_PATH bytes. False: the path is too long. */
+/* Writes `name` as an absolute path to `to`, which has room for SHUTDOWN_PATH bytes. A relative `name` begins in the
+ * present folder. Returns false if the path is too long. The log and the list have such paths. */
 bool shutdown_file_path(char *to, const char *name);
 /* Whether RLIMIT_FSIZE allows `by` more bytes in the file. */
 bool shutdown_file_may_grow(int fd, size_t by);

@@ -76,8 +76,9 @@ static void read_numbers(const char *at, uint64_t fields[STAT_FIELDS + 1]) {
     }
 }
 
-/* Reads a line of /proc/PID/stat. False: the line has another form. `ended` is set only if no
- * thread runs: the line has the state of the main thread only, and other threads may outlive it. */
+/* Reads a line of /proc/PID/stat. Returns false if the line has another form. Sets `ended` only if no thread runs. The
+ * state in the line does not suffice for this, because it is the main thread's, and other threads may outlive that
+ * thread. */
 static bool shutdown_kin_parse(struct process *out, char *text) {
     uint64_t fields[STAT_FIELDS + 1] = {0};
     char *name = strchr(text, '('), *end = strrchr(text, ')');
@@ -277,8 +278,8 @@ static bool is_number_of_kin(struct table *table, const struct process *process,
     return leader ? leader->link != KIN_NONE : find_known(table, number) != NULL;
 }
 
-/* Whether the parent of `process` is kin or this process. A parent that is younger than its child is no parent: it only
- * got the pid of the real one. */
+/* Whether the parent of `process` is kin or this process. A process that is younger than `process` is not its parent:
+ * the real parent has ended, and the younger process got the pid of the real parent. */
 static bool is_started_by_kin(struct table *table, const struct process *process) {
     const struct process *parent =
         process->kin.parent == table->self.pid ? &table->self : find_process(table, process->kin.parent);

@@ -26,7 +26,7 @@ struct shutdown_relative {
     char name[16];
 };
 
-/* A process that the caller knows to belong to this one. It counts as kin, whoever its parent is. */
+/* A process of which the caller knows that it belongs to this process. It counts as kin, whoever its parent is. */
 struct shutdown_seed {
     uint32_t pid;
     uint64_t start_ticks;
@@ -39,8 +39,8 @@ int shutdown_kin_look(const struct shutdown_seed *seeds, uint32_t count,
                       void (*visit)(void *context, const struct shutdown_relative *relative), void *context);
 /* How a process was recognised, in words for the log. */
 const char *shutdown_kin_words(enum kin_link link);
-/* Reads the parent, group and session of a process. False: there is no such process. *ended: the whole process has
- * ended, not only its main thread. */
+/* Reads the parent, group and session of a process. Sets *ended to whether the whole process has ended, not only its
+ * main thread. Returns false if there is no such process. */
 bool shutdown_kin_of(uint32_t pid, struct kin *kin, bool *ended);
 /* In a forked child: forgets the known processes, which are the parent's. */
 void shutdown_kin_reset(void);

@@ -172,8 +172,8 @@ static enum whose whose_file(int fd, size_t size, uint32_t *parent) {
 
 /* --- the path of the list --- */
 
-/* Renames a file to a name that does not exist yet. -EEXIST: it exists. On a file system that cannot check this during
- * the rename, the name is looked up before. */
+/* Renames a file to a name that does not exist yet. Returns -EEXIST if the name exists. Some file systems cannot check
+ * this during the rename. There the name is looked up before the rename. */
 static long rename_to_new(const char *from, const char *to) {
     struct stat there;
     long result = os_call(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, NO_REPLACE);

@@ -1,8 +1,8 @@
 /* shutdown_list.h — process_registry.json: the processes that a program has started. `memstow reap` reads it when the
  * program is gone.
- * In: processes. Out: the file, which is replaced as a whole. It never overwrites a list that is still needed. A list
- * is needed while its program runs, or while a listed process runs that was to end with that program. It makes only
- * system calls, and one thread at a time may use it. */
+ * In: processes. Out: the file, which is replaced as a whole. A list that is still needed is never overwritten. A list
+ * is needed while its program runs, or while a listed process runs that was to end with that program. The functions
+ * make only system calls, and only one thread at a time may use them. */
 #ifndef MEMSTOW_SHUTDOWN_LIST_H
 #define MEMSTOW_SHUTDOWN_LIST_H
 
@@ -33,7 +33,7 @@ struct shutdown_listed {
  * false. */
 bool shutdown_list_begin(struct shutdown_list *list);
 void shutdown_list_add(struct shutdown_list *list, const struct shutdown_listed *process);
-/* Gives the list its final name. False: the list could not be written, and the former list stays. */
+/* Gives the list its final name. Returns false if the list could not be written. In this case the former list stays. */
 bool shutdown_list_end(struct shutdown_list *list);
 /* Removes the list, if this process has written it. */
 void shutdown_list_remove(void);

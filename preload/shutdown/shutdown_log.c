@@ -33,8 +33,8 @@ void shutdown_log_line(struct line *line, const char *step) {
     line_number(line, "pid", os_pid());
 }
 
-/* Appends a line to the open log. If the disk is full, half a line may be written. Then the next line is preceded by a
- * newline. */
+/* Appends a line to the open log. If the write fails, for example because the disk is full, half a line may be in the
+ * log. In this case the next call first writes a newline. */
 static void shutdown_log_append(int fd, const struct line *line) {
     static bool torn;
     if (!shutdown_file_may_grow(fd, line->used + 1)) return;

@@ -68,8 +68,8 @@ static int write_list(void) {
     return shutdown_list_end(&list) ? 0 : -EIO;
 }
 
-/* The index of the entry with this pid, or else of a new entry; -ENOSPC: there is no room. The entry may be of an
- * earlier process with the same pid. */
+/* Returns the index of the entry with this pid. If no entry has it, returns the index of a new entry, or -ENOSPC if
+ * there is no room. An entry with this pid may belong to an earlier process with the same pid. */
 static int shutdown_processes_slot_for(uint32_t pid) {
     for (uint32_t i = 0; i < count; i++)
         if (children[i].pid == pid) return (int)i;
@@ -134,9 +134,9 @@ static bool leads_group(const struct child *child) {
            os_start_ticks(child->pid) == child->start_ticks;
 }
 
-/* Signals the group that the process leads or led. False: no signal was sent, or the group is this process's own.
- * Before Linux 6.9, the group can be named only by the leader's pid. The pid is certain to mean this group only while
- * the leader is there. */
+/* Signals the group that the process leads or led. Returns false if no signal was sent, for example because the group
+ * is this process's own. Before Linux 6.9, a group can be named only by its leader's pid, and the pid is certain to
+ * mean this group only while the leader is there. */
 static bool signal_group(const struct held *held, int number) {
     if (os_call(SYS_getpgid, 0) == (long)held->child.pid) return false;
     long result = os_call(SYS_pidfd_send_signal, held->fd, number, NULL, GROUP);
@@ -218,9 +218,9 @@ static bool look_at_member(void *context, const char *name) {
     return search->number || search->end->survivor_count || ended;
 }
 
-/* Looks for members of the group that are to end, and for survivors in it. Each member that is to end, except the
- * leader, gets the signal `number`, unless that is 0. A zombie still accepts signals, so /proc must tell whether a
- * member lives. */
+/* Looks in the group for members that are to end, and for survivors. If `number` is not 0, sends this signal to each
+ * member that is to end, except the leader. Whether a member lives is read from /proc, because a zombie still accepts
+ * signals. */
 static struct search look_at_members(const struct end *self, const struct held *held, int number) {
     struct search search = {.end = self, .group = held->child.pid, .number = number};
     if (signal_group(held, 0)) os_each_name("/proc", look_at_member, &search);
@@ -264,9 +264,9 @@ static void leave_survivors(struct end *self) {
     }
 }
 
-/* Opens a process: returns a descriptor or -errno. A leader that has ended is opened, too, while members of its group
- * live: its pid identifies the group until somebody has waited for the leader. -ESRCH: the process and all members of
- * its group have ended. */
+/* Opens a process. A process that has ended is opened, too, while members of its group live, because its pid identifies
+ * the group until somebody has waited for the process. Returns a descriptor or -errno. This is -ESRCH if the process
+ * and all members of its group have ended. */
 static int hold_with_group(const struct end *self, struct held *held) {
     held->fd = shutdown_processes_hold(&held->child);
     held->ended = held->fd >= 0 && os_has_ended(held->fd);

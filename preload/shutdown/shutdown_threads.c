@@ -39,8 +39,8 @@ static bool shutdown_threads_is_there(const struct thread *self) {
     return !now || now == self->start_ticks;
 }
 
-/* The index of this thread's entry, of a free entry, or of the entry of a thread that has ended; -ENOSPC: there is
- * none. */
+/* Returns the index of this thread's entry, or else of a free entry, or else of the entry of a thread that has ended.
+ * Returns -ENOSPC if there is no such entry. */
 static int shutdown_threads_slot_for(uint32_t tid) {
     for (uint32_t i = 0; i < count; i++)
         if (threads[i].tid == tid) return (int)i;
@@ -66,8 +66,8 @@ int shutdown_thread_add(const char *name) {
 
 /* --- waiting for threads --- */
 
-/* The state of one wait. threads: a copy of the list, because the program may register threads meanwhile. there: how
- * many threads still ran when the time was over. */
+/* The state of one wait. `threads` is a copy of the list, because the program may register threads meanwhile. `there`
+ * says how many threads still ran when the time was over. */
 struct wait {
     struct thread threads[MOST];
     uint32_t count, caller;

@@ -36,7 +36,7 @@ if back.raw != data.raw:
 print("well")
 """
 
-# Nothing is imported: an import may take a minute, or hang.
+# The versions are read without an import of the packages, because an import may take a minute, or hang.
 VERSIONS = """
 import importlib.metadata, platform
 print("Python", platform.python_version() + ", glibc", platform.libc_ver()[1], end="")

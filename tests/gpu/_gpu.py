@@ -5,8 +5,8 @@ import functools, glob, hashlib, os, pathlib, subprocess, sys
 import support
 
 MIB = 1 << 20
-# Commands have no limit of time. Only the runner ends a part that hangs, and first writes down where it waits and what
-# it printed. If a command ended earlier, that would be lost.
+# Commands have no limit of time. Only the runner ends a part that hangs, and first writes down where the part waits and
+# what it printed. A limit here could end the command before the runner has written this down.
 support.LIMIT = None
 
 

@@ -90,7 +90,8 @@ static double work_takes(void) {
     return gpu_seconds() - begin;
 }
 
-/* The double's kernels take as long as its latency says, however many words there are. */
+/* Finds for how many words a kernel takes long enough. A double's kernel takes as long as the double's latency says,
+ * for any number of words. Returns false if this latency is too short. */
 static bool find_words(void) {
     if (gpu_is_double) {
         words = 1;
@@ -114,7 +115,8 @@ static bool has_waited(const struct step *step, double *took) {
     return waited;
 }
 
-/* A call counts as waiting if it waits in each turn. On a busy machine any other call may end late in some turn. */
+/* A call counts as waiting only if it waits in each turn, because on a busy machine a call that does not wait may end
+ * late in some turn. */
 static void waits(const struct step *steps, int count, size_t mib) {
     enum { TURNS = 3, MOST = 32 };
     bool each_time[MOST];

@@ -65,7 +65,8 @@ static void same_as_in_c(void) {
 
 /* --- a model that leaves and comes back */
 
-/* The bytes of the latest line UNCHANGED of the trace, if it is behind `*seen`; else 0. */
+/* Reads the lines of the trace behind `*seen`, and moves `*seen` to their end. Returns the bytes of the last line
+ * UNCHANGED among these lines, or 0 if there is none. */
 static uint64_t unchanged(uint64_t *seen) {
     static char line[8192];
     uint64_t bytes = 0, after;
@@ -112,7 +113,8 @@ static void out_without_a_copy(void) {
     if (!gpu_is_double) printf("figure us_copied %.1f\nfigure us_unchanged %.1f\n", copied * 1e6, hashed * 1e6);
 }
 
-/* A kernel adds 1 to one word, at the beginning, at the end and in between. */
+/* In each of five rounds, a kernel adds 1 to another word of `plain`: to the first, to the last, or to one of three in
+ * between. */
 static void one_word(void) {
     CUdeviceptr one = 0;
     OK(cu.alloc(&one, 4));

@@ -1,6 +1,6 @@
 // env: MEMSTOW_CUDA_MOVES=2M MEMSTOW_CUDA_VERIFY=1
-/* moves.c — a model's memory leaves the device and comes back: the same bytes at the same addresses. In between, others
- * can have the device's memory. Refusals change nothing. */
+/* moves.c — a model's memory leaves the device and comes back with the same bytes at the same addresses. While it is
+ * away, others can have the device's memory. If a move is refused, nothing changes. */
 #include "gpu.h"
 
 enum { PLAIN = 96 << 20, POOLED = 34 << 20 };

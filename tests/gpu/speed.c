@@ -13,7 +13,8 @@ static void say(const char *name, double seconds) {
         printf("%s %.9f\n", name, seconds);
 }
 
-/* The driver loads a kernel at its first launch, a pool grows, clocks rise: all that is over after a while. */
+/* Works for some seconds before a measurement, because at first the driver loads kernels, pools grow, and clocks
+ * rise. */
 static void work_for(double seconds, void (*work)(void)) {
     double until = gpu_seconds() + seconds;
     for (; gpu_seconds() < until; OK(cu.synchronize())) work();
@@ -100,7 +101,8 @@ static void copies(size_t bytes) {
 
 static void fill(void) { gpu_fill(from, words, 77, NULL); }
 
-/* The copies are over before memstow begins to pin memory for the model. While the model is used, memstow may pin. */
+/* The plain copies are measured before there is a model, so that memstow does not pin memory for the model meanwhile.
+ * It may pin memory later, while the model is used. */
 static void moves(size_t bytes) {
     copies(bytes);
     uint32_t model = gpu_model("unet");

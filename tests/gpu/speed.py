@@ -14,7 +14,7 @@ PROGRAM = support.BUILD / "tests/gpu/speed"
 
 
 def parse(output):
-    """{name: seconds}. Over a test double, where no figure is shown, {}."""
+    """Returns {name: seconds}. The result is empty over a test double, because no figure is shown there."""
     words = [line.split() for line in output.split("\n")]
     return {w[0]: float(w[1]) for w in words if len(w) == 2 and w[1].replace(".", "", 1).isdigit()}
 
@@ -78,8 +78,8 @@ def rows(sizes):
 
 
 def fits(size):
-    """Whether the host has free memory for two copies, and as much as one more copy that stays free, because memstow
-    pins memory only while at least as much memory is left."""
+    """Whether the host has memory for three copies of this size. Two copies are made. The memory for the third must
+    stay free, because memstow pins memory only while at least as much memory is left."""
     available = next(int(line.split()[1]) << 10 for line in pathlib.Path("/proc/meminfo").read_text().split("\n")
                      if line.startswith("MemAvail"))
     return 3 * size <= available

@@ -1,5 +1,6 @@
 # needs: torch numpy
-"""PyTorch's backend cudaMallocAsync, ComfyUI's default: about one call for each tensor, from the driver's pool."""
+"""Runs PyTorch with the backend cudaMallocAsync, which is ComfyUI's default. It makes about one call of the driver for
+each tensor, whose memory comes from the driver's pool."""
 import _torch
 
 if __name__ == "__main__":

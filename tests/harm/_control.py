@@ -77,7 +77,7 @@ class Program:
         return path
 
     def held(self):
-        """How many descriptors the listening thread has. None: there is no such thread."""
+        """Returns how many descriptors the listening thread has, or None if there is no such thread."""
         thread = control_thread(self.pid)
         return len(os.listdir(thread / "fd")) if thread else None
 
@@ -86,7 +86,7 @@ class Program:
 
 
 def control_thread(pid):
-    """The control thread's folder in /proc; None: there is no such thread."""
+    """Returns the control thread's folder in /proc, or None if there is no such thread."""
     for thread in pathlib.Path(f"/proc/{pid}/task").iterdir():
         try:
             if (thread / "comm").read_text() == "memstow\n":

@@ -27,9 +27,9 @@ FLAGS = ("-w", "-O1", "-g", "-pthread", "-fno-builtin")
 
 
 def run(text, name, count=None, **more):
-    """Runs the program, which prints `count` lines `name pid live blocks inherited freed`. Checks each line against
-    the report of that pid: the memory of the program's module, and the inherited memory (-1: not checked). Returns
-    the reports by name."""
+    """Runs the program, which prints `count` lines `name pid live blocks inherited freed`. Checks the four figures of
+    each line against the report of that pid: live bytes and blocks are those of the program's module. A figure of -1
+    is not checked. Returns the reports by name."""
     program = support.compile(START + text, name, flags=FLAGS)
     done = support.track(program, **more)
     reports, wrong = {}, []

@@ -21,8 +21,9 @@ static uint32_t owner_count = 1;
 static uint64_t live[OWNERS]; /* by index in owners[]; [0]: no owner */
 static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;
 static time_t end_time;
-static uint64_t stowed;        /* bytes, in all */
-static bool moves_in_one_step; /* with userfaultfd. Other moves lose writes to memory that is wrongly declared idle */
+static uint64_t stowed; /* bytes, in all */
+/* Whether userfaultfd is there. Without it, moves lose writes to memory that is wrongly declared idle. */
+static bool moves_in_one_step;
 
 struct block {
     char *start;

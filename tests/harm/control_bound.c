@@ -1,6 +1,6 @@
 /* control_bound.c FOLDER CHILDREN — another process holds the folder's lock for long, and removes sockets that look
- * like those of processes that are gone. Meanwhile children open owners. Prints how many of their sockets are there in
- * the end. */
+ * like those of processes that are gone. Meanwhile children open owners. Prints how many of the children's sockets are
+ * there in the end. */
 #define _GNU_SOURCE
 #include "../prog/abi.h"
 #include "../prog/expect.h"

@@ -52,7 +52,7 @@ for _ in range(3000):
 program.ask("trigger")
 wait_for(lambda: held() == few, what="closing")
 
-# Clients that send requests and do not read: their requests are handled, and they are disconnected.
+# If clients send requests and do not read the answers, the requests are handled all the same.
 program.tell("take(0)")
 asking = []
 for _ in range(8):

@@ -1,7 +1,11 @@
-/* control_leaves.c HOW — registers an owner. Then its main thread leaves by pthread_exit, by thrd_exit, or by returning
- * from main ("return"), and the last thread prints a line into a buffer that only an orderly end empties. Or the
- * program goes into a sandbox that forbids all calls of a control thread ("sandbox"). Or it waits for its input, with
- * or without permission to make threads ("listen", "no_thread"). */
+/* control_leaves.c HOW — registers an owner. HOW says what follows:
+ *
+ * return, pthread_exit, thrd_exit: the main thread leaves in this way, and the last thread prints a line into a buffer
+ * that only an orderly end empties
+ *
+ * sandbox: the program goes into a sandbox that forbids all calls of a control thread
+ *
+ * listen, no_thread: the program waits for its input, with or without permission to make threads */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>

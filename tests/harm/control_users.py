@@ -38,7 +38,8 @@ def as_other(function):
 
 
 def refused(path):
-    """Whether a connection is closed without an answer. "permission": no connection can be made."""
+    """Returns "permission" if no connection can be made. Otherwise returns whether a connection is closed without an
+    answer."""
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     connection.settimeout(20)
     try:

@@ -40,7 +40,8 @@ with small_disk(8192) as disk: # another writer fills it while the program runs
     report = support.report(disk / "out.mst")
     assert report["lost"]["file"] and report["process"]["state"] == "exited", report["lost"]
 
-# The next program's ledger does not fit: the summary says so, and speaks of no other process.
+# The process replaces its program several times, and the last program's ledger does not fit on the disk. The summary
+# says so, and does not speak of another process.
 chain = "true"
 for _ in range(5):
     chain = f"exec sh -c {shlex.quote(chain)}"

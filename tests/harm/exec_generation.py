@@ -77,8 +77,8 @@ assert children == {"vforked": 0, "forked": 0}, children
 done = support.memstow("run", "--quiet", "-o", "clean.mst", "sh", "-c", "exec env -i env")
 assert "MEMSTOW" not in done.stdout and "LD_PRELOAD" not in done.stdout, done.stdout
 
-# If an exec is done by a system call that the library does not see, the exit status is still that of the last program,
-# however this program ends.
+# If an exec is done by a system call that the library does not see, the exit status is still that of the last program.
+# This holds whichever way the last program ends.
 unseen = support.compile(r'''
 #include <stdlib.h>
 #include <sys/syscall.h>

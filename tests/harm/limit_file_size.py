@@ -1,5 +1,5 @@
-"""RLIMIT_FSIZE: there is no SIGXFSZ, and what does not fit into the file is counted as lost. Without any room there is
-no ledger, and a line says so."""
+"""Under RLIMIT_FSIZE, memstow's writes cause no SIGXFSZ, and what does not fit into the ledger is counted as lost. If
+the limit leaves too little room for a ledger, there is none, and a line says so."""
 import resource
 
 import _bad_day, support

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # needs: cc
 """Hundreds of runs on two threads. Each run leaves blocks that live for some time, at call stacks that are new each
-time. Stacks without live blocks make room, and the figures of each owner are exact. Many runs take no more memory than
-a few, whether memory is short or not."""
+time. Stacks without live blocks make room for new stacks, and the figures of each owner are exact. Many runs take no
+more memory than a few runs, whether memory is short or not."""
 import json, pathlib
 
 import support
@@ -43,9 +43,9 @@ def own_bytes(runs):
     return report["residency"]["memstow_bytes"] - report["residency"]["memstow_header_bytes"]
 
 
-# After a run, its owner and its tags stay: one tag of 16 bytes for each pair of node and model. The run's counts
-# without live blocks are added to those of other old runs. A run of this program has five tags, so some 270 bytes of
-# each run stay.
+# After a run, its owner and its tags stay. There is one tag of 16 bytes for each pair of node and model. If counts of a
+# finished run have no live blocks, they do not stay, but are added to the counts of other old runs. A run of this
+# program has five tags, so some 270 bytes of each run stay.
 FEW, MANY, EACH_RUN = 20_000, 80_000, 340
 grown = own_bytes(MANY) - own_bytes(FEW)
 assert grown < (MANY - FEW) * EACH_RUN, f"{grown / (MANY - FEW)} bytes for each run"

@@ -207,7 +207,7 @@ static void used_again(void) {
     }
 }
 
-/* The answer is right although the size in front of the block is overwritten. */
+/* malloc_usable_size gives the right size even though the size in front of the block is overwritten. */
 static void asked_when_spoilt(void) {
     char *p = make(300000);
     memset(p - 16, 'A', 16);
@@ -227,7 +227,8 @@ PLACE static char *made_large(const char *how) {
     return p;
 }
 
-/* HOW-N-COUNT-END: changes `count` bytes, beginning N bytes in front of a large block. */
+/* The case HOW-N-COUNT-END: changes COUNT bytes, of which the first is N bytes in front of a large block. HOW says how
+ * the block is made, END what is done with it after the change. */
 static void written_over_large(void) {
     char how[16], end[16];
     int n, count;

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # needs: cc stacks deb:libjemalloc2
 # timeout: 300
-"""A block that is freed twice, an overwritten header, a pointer to no block: the program ends as it does
-without memstow, with glibc's own message. For the first two, a line says what is known of the block, and the report
-shows where it was allocated, freed first, and freed again. Most cases run once, each in a process with other addresses;
-misuse_long runs them three times."""
+"""If a program frees a block twice, overwrites a block's header, or frees a pointer to no block, the program ends as it
+does without memstow, with glibc's own message. If a block is freed twice or its header is overwritten, memstow prints
+a line with what is known of the block. The report shows where the block was allocated, where it was freed first, and
+where it was freed again. Most cases run once here. misuse_long runs each case three times, because each process has
+other addresses."""
 import os, pathlib, re, signal, subprocess
 
 import support
@@ -130,7 +131,7 @@ for which in ("malloc", "calloc", "grown", "moved"):
     for end in ("resize", "shrink"):
         check(f"{which}-8-1-{end}", "large", times=1, **there)
         check(f"{which}-16-16-{end}", "large", times=1, **there)
-# memstow's header lies directly in front of a block with a small alignment, and of a block in the heap.
+# memstow's header lies directly in front of the block if the block has a small alignment or is in the heap.
 for which in ("32", "64"):
     for n, count in ((8, 1), (16, 1), (16, 16), (32, 32)):
         check(f"{which}-{n}-{count}-free", "large", message=False, **large)
@@ -167,8 +168,8 @@ tracked = support.run(refuse, support.MEMSTOW, "run", "--quiet", "-o", "out.mst"
 assert (tracked.stdout, tracked.stderr) == ("survived\n", ""), tracked
 assert support.report()["misuses"] == []
 
-# If the size in front of an aligned block is damaged, the block is left to glibc. The flags in this size lead glibc to
-# no invalid address.
+# If the size in front of an aligned block is damaged, the block is left to glibc, which aborts here. With other flags
+# in the damaged size, glibc might read an invalid address instead.
 assert run("byte-3-3c-aligned", "small")[1][0] == ABORTED
 
 # Pointers to no block are left to glibc. So are pointers to the raw memory in front of a block, which glibc gave out.
@@ -182,8 +183,8 @@ places = "".join(rf"    {what}\n +{where}  misuse\.c:\d+\n(?: {{6,}}.*\n)*"
 text = support.memstow("report", "out.mst").stdout
 assert re.search(r"\nMisused blocks\n  5,000 bytes at 0x[0-9a-f]+: freed twice\n" + places, text), text
 
-# Without call stacks memstow's line says what happened, but not where. memstow also notices a second free of a block of
-# its built-in mimalloc, which would say nothing about it.
+# Without call stacks memstow's line says what happened, but not where. If a block of memstow's built-in mimalloc is
+# freed twice, memstow notices this, although mimalloc would not complain.
 alone, tracked, ours, misuses = run("small", "", ["--stacks=none"])
 assert tracked[:2] == alone and alone[0] == ABORTED and len(ours) == 1, (alone, tracked, ours)
 assert [m["allocated"] for m in misuses] == [None], misuses

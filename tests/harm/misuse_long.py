@@ -2,7 +2,7 @@
 # needs: cc stacks deb:libjemalloc2
 # timeout: 900
 # long
-"""The cases of misuse.py, three times each: the kernel gives each process other addresses."""
+"""Runs each case of misuse.py three times, because the kernel gives each process other addresses."""
 import os, pathlib, sys
 
 import support

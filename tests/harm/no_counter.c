@@ -63,7 +63,8 @@ static void try_strict(void) {
     if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT + 99) == 0) _exit(78);
 }
 
-/* A filter that allows all calls. The kernel refuses the strictest sandbox to a thread with a filter. */
+/* Installs a filter that allows all calls. Then asks for the strictest sandbox, which the kernel refuses to a thread
+ * with a filter. */
 static void try_strict_behind_filter(void) {
     struct sock_filter allow = {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW};
     struct sock_fprog program = {1, &allow};
@@ -87,7 +88,7 @@ static void *wait_in_sandbox(void *argument) {
     return argument;
 }
 
-/* Another thread is in the sandbox: this one allocates, and so does a forked child. */
+/* While another thread is in the sandbox, the main thread allocates, and so does a forked child. */
 static void be_beside(void) {
     pthread_t thread;
     int status = 0;

@@ -1,6 +1,6 @@
 # needs: root
-"""A process that gets the PID of an earlier tracked one is not taken for it: not by the commands that take a PID, and
-not in the report of the earlier one's ledger."""
+"""A process may get the PID of an earlier tracked process. The commands that take a PID do not mistake the new process
+for the earlier one. Nor does the report of the earlier process's ledger."""
 import os, pathlib, subprocess, sys
 
 import support

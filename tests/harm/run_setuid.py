@@ -1,5 +1,6 @@
 # needs: root
-"""A setuid program ignores preloading: it runs with its privileges as without us, and a line says so."""
+"""A setuid program ignores preloading. So it runs with its privileges, as without us, and a line says that it is
+untracked."""
 import os, pathlib
 
 import support

@@ -1,6 +1,7 @@
-/* sandbox.c HOW MODULE... — goes into a sandbox (strict; prctl, seccomp or syscall: a filter that kills at calls that
- * the program itself does not make). Then it allocates from modules that have not allocated before, from new threads,
- * and in a forked child. Ends with status 5. */
+/* sandbox.c HOW MODULE... — goes into a sandbox and allocates there. If HOW is "strict", the sandbox is seccomp's
+ * strict mode, and only the main thread allocates. Otherwise HOW is "prctl", "seccomp" or "syscall", and the sandbox is
+ * a filter that kills at calls that the program itself does not make. In this sandbox the program allocates from
+ * modules that have not allocated before, from new threads, and in a forked child. Ends with status 5. */
 #define _GNU_SOURCE
 #include "sandbox.h"
 
@@ -27,7 +28,8 @@ static void *allocate(void *argument) {
 }
 
 /* Strict mode allows only read, write, exit and sigreturn, so allocations must fit into the present heap. Reading the
- * processor's clock kills, too. Live bytes fall by enough for a point of the history, which needs a time. */
+ * processor's clock kills, too. To test this, live bytes fall so far that the history gets a point, because a point
+ * needs a time. */
 static void be_strict(void) {
     static void *blocks[100], *large[50];
     mallopt(M_TRIM_THRESHOLD, -1);

@@ -1,5 +1,5 @@
-/* sandbox.h — a sandbox that kills at the given calls. If there is no sandbox on this machine, the program ends with
- * status 77. */
+/* sandbox.h — a sandbox that kills at the given calls. If this machine does not let the program enter a sandbox, the
+ * program ends with status 77. */
 #ifndef SANDBOX_H
 #define SANDBOX_H
 

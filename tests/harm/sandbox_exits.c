@@ -26,7 +26,7 @@ static bool run_thread(void) {
 
 static void *allocate(void *all) {
     void *volatile small = malloc(100), *volatile large = malloc(100000);
-    pthread_barrier_wait(all); /* no thread ends before all are here, so none gets the place of another */
+    pthread_barrier_wait(all); /* no thread ends before all threads are here, so none gets the place of another */
     free(small);
     free(large);
     return NULL;

@@ -1,6 +1,7 @@
-"""A process that only probes for a sandbox, or is refused one, is not in it: the ledger grows, the control thread is
-there, and a forked child has a ledger of its own. A parent is not in the sandbox of its vfork child. A process that
-then goes into a sandbox lives as long as without us."""
+"""memstow does not take a process for one in a sandbox if the process only probes for sandboxes, if a sandbox is
+refused to it, or if only its vfork child enters a sandbox. The ledger grows, the control thread is there, and a
+forked child has a ledger of its own. If the process really enters a sandbox afterwards, it lives as long as without
+us."""
 import os, pathlib
 
 import support

@@ -1,12 +1,13 @@
-/* sandbox_races.c WAY — a thread probes for sandboxes all the time, in vain, while something else happens:
+/* sandbox_races.c WAY — a thread tries again and again to enter a sandbox, and fails each time. WAY says what happens
+ * meanwhile:
  *
- * enters: another thread goes into a real sandbox, where opening a file kills, and needs memory there
+ * enters: another thread enters a real sandbox, where opening a file kills, and needs memory there
  *
- * forks: children are forked, and each needs a ledger of its own
+ * forks: children are forked, and each child needs a ledger of its own
  *
- * handler: a signal handler of the same thread probes, too, in the middle of a probe
+ * handler: a signal handler runs in the middle of a try, on the same thread, and tries, too
  *
- * blocks: look-ups of invalid addresses
+ * blocks: invalid addresses are looked up
  *
  * Ends with status 5. */
 #define _GNU_SOURCE

@@ -1,6 +1,6 @@
-"""A thread that probes for sandboxes in vain harms nobody. Another thread that goes into a real sandbox stays alive
-there; forked children have ledgers; a handler in the middle of a probe does not wait for its own thread; invalid
-addresses are not read."""
+"""A thread tries again and again to enter a sandbox, and fails each time. This harms nobody. Another thread that enters
+a real sandbox stays alive there. Forked children have ledgers. A signal handler that runs in the middle of a try does
+not wait for its own thread. Invalid addresses are not read."""
 import pathlib
 
 import support

@@ -1,6 +1,6 @@
 # needs: cc stacks deb:libjemalloc2
 """On the smallest allowed stack, beside jemalloc's large thread-local storage, threads take the picture of a peak and
-make room for new call stacks: no function of ours has large arrays there."""
+fold call stacks. So memstow's functions that do this must not have large arrays on the stack."""
 import os
 
 import support

@@ -3,8 +3,8 @@
 # timeout: 300
 """Memory over time: a program grows, shrinks and grows, and its curve agrees with the program's own figures, as exactly
 as the report says. If there were more changes than points, the curve still has the first and the newest state and the
-peak. It survives kill -9, also at full speed; a forked child has a curve of its own; threads add up; a snapshot keeps
-the curve; runs, models and triggers are marks on it."""
+peak. The curve survives kill -9, even while memory changes at full speed. A forked child has a curve of its own. The
+memory of all threads is added up. A snapshot keeps the curve. Runs, models and triggers are marks on the curve."""
 import bisect, os, pathlib, random, signal, struct, time
 
 import support
@@ -195,7 +195,8 @@ def start_ns(file):
 
 
 def differences(program):
-    """How far the curve is off, at each moment that the program knows."""
+    """Yields two figures for each moment that the program knows: how far the curve is off, and how far it may be
+    off."""
     truth = [tuple(map(int, line.split())) for line in support.track(program).stdout.splitlines()]
     curve, start = history(), start_ns("out.mst")
     for ns, held in truth:

@@ -1,5 +1,5 @@
-// memstow's mappings lie far from the program's: a write beyond the end of a large block, in either direction, does not
-// reach the ledger.
+// memstow's mappings lie far from the program's mappings. So a write that misses a large block, before or behind it,
+// does not reach the ledger.
 #include "expect.h"
 
 #include <stdint.h>

@@ -1,5 +1,6 @@
-// Libraries that find libc's malloc before ours (RTLD_DEEPBIND, another namespace): their blocks pass through unharmed,
-// also blocks that libc allocates for a library (strdup) and that the library frees.
+// Some libraries find libc's malloc before ours, because of RTLD_DEEPBIND or another namespace. Their blocks pass
+// through our functions unharmed. So do blocks that libc allocates for such a library (strdup) and that the library
+// frees.
 // run:
 // run: --allocator=mimalloc
 #include "expect.h"

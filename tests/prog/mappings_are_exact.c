@@ -1,4 +1,5 @@
-// The mmap family, piece by piece: partial unmap, growth, moves, fixed placement, withdrawn access, files, the break.
+// Mappings are counted exactly when they are cut, grow, move, are placed at a fixed address or lose their access
+// rights. Mapped files and the program break are counted exactly, too.
 #include "expect.h"
 
 #include <fcntl.h>

@@ -1,4 +1,5 @@
-// A module that is unloaded leaves its address to the next one: blocks still belong to the module that allocated them.
+// A module is unloaded, and another module is loaded at its address. Each block still belongs to the module that
+// allocated it.
 #include "expect.h"
 
 #include <dlfcn.h>

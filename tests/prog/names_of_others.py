@@ -62,7 +62,7 @@ void use(const char *when) {
     fflush(stdout);
 }
 """
-# For these functions, the first call of all comes from a library's constructor: all arguments must arrive.
+# A library's constructor makes the first call of each of the functions in FIRST. All arguments must arrive.
 EARLY = r"""
 #include <stdio.h>
 %s

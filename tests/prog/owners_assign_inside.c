@@ -5,9 +5,9 @@
 
 #include <stdint.h>
 
-// Blocks too large for the thread's cache, so that freed blocks are merged, and the next block begins where FIRST did.
-// FREED lies behind FIRST. LONGER is 16 bytes longer, so glibc's header of the chunk behind LONGER lies where FREED's
-// header was.
+// The blocks are too large for the thread's cache, so freed blocks are merged, and the next block begins where FIRST
+// did. FREED lies behind FIRST. LONGER is 16 bytes longer, so glibc's header of the chunk behind LONGER lies where
+// FREED's header was.
 enum { FIRST = 2000, FREED = 2993, LONGER = FIRST + 16, CHUNK = FREED / 16 * 16, BETWEEN = CHUNK - 40, WHOLE = 10000 };
 
 static void *volatile kept; // the compiler keeps it, although it is never used

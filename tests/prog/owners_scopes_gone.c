@@ -1,5 +1,5 @@
-// Nobody is in these scopes any more: scopes of a thread that ended without having allocated, and, in a forked child,
-// scopes of the parent's other threads. A trigger does not take their owner for one in use.
+// A scope whose thread is gone does not make its owner count as in use. This holds for a thread that ended without
+// having allocated, and, in a forked child, for the parent's other threads.
 #include "abi.h"
 #include "expect.h"
 

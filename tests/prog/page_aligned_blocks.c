@@ -1,4 +1,5 @@
-// Page-aligned blocks have no header and are found by address: thousands of them, freed in another order.
+// Page-aligned blocks have no header and are found by address. The test frees thousands of them in another order than
+// that of their allocation.
 // run:
 // run: --allocator=mimalloc
 #include "expect.h"

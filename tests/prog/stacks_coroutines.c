@@ -70,7 +70,7 @@ FRAME static void take_turns(void) {
     STAY;
 }
 
-/* --- a function that runs another one on another stack, and whose CFI leads back --- */
+/* --- a function that runs another function on another stack; its CFI leads back to its own stack --- */
 
 void call_on_stack(void (*function)(void), void *top);
 __asm__(".text\n.globl call_on_stack\n.type call_on_stack,@function\n"

@@ -92,7 +92,7 @@ FRAME static int many_outer(int a, int b, int c, int d) {
     return e + f * 2 + g * 3 + h * 4 + i * 5 + j * 6 + k * 7 + l;
 }
 
-/* The function sets up its frame only after a test, where it needs the frame. */
+/* early_outer may return before it sets up its frame: the compiler may put the first test before the frame's setup. */
 FRAME static void early_inner(void) {
     KEEP(EARLY);
     STAY;

@@ -105,8 +105,8 @@ static int open_memory(const struct search *search, const struct mapped_file *ma
     return 0;
 }
 
-/* Opens a mapped file that is perhaps the ledger: by its path; if it was deleted or that fails, by its address range
- * (/proc/PID/map_files); if that fails, too, as memory of the process. Returns 0 or -errno. */
+/* Opens a mapped file that is perhaps the ledger. Three ways are tried in turn: the file's path (unless the file was
+ * deleted), its address range (/proc/PID/map_files), and the memory of the process. Returns 0 or -errno. */
 static int open_candidate(const struct search *search, const struct mapped_file *map, const char *path, bool deleted,
                           struct source *source) {
     int fd = deleted ? -1 : open_by_path(search, map, path);

@@ -19,9 +19,9 @@ int subject_open(struct subject *subject, const char *argument, bool with_reside
 int subject_open_pid(struct subject *subject, pid_t pid, bool with_residency);
 /* Like subject_open_pid with residency, but loads only the figures of the ledger (image_load_figures). */
 int subject_open_figures(struct subject *subject, pid_t pid);
-/* For several files of one process, in order of time. subject_check_order checks that a file continues the file before
- * it, and notes the file in `before` for the next call. Before the first call, `before` is all zeros. Returns 0, or an
- * exit code after an error message of the command. */
+/* subject_check_order is called for several files of one process, one after the other. It checks that each file
+ * continues the previous file, and notes the file in `before` for the next call. Before the first call, `before` is all
+ * zeros. Returns 0, or an exit code after an error message of the command. */
 struct subject_before {
     struct snap_header header;
     uint64_t taken_ns; /* 0: there is no file before it */

@@ -1,5 +1,5 @@
-/* tracked.h — the processes that keep a ledger now and that the caller may look at. Nothing lists such processes: each
- * process in /proc is looked at.
+/* tracked.h — the processes that keep a ledger now and that the caller may look at. Nothing lists such processes, so
+ * each process in /proc is looked at.
  * In: /proc. Out: a list by pid, with figures of each ledger's header, exact to 1 MiB. */
 #ifndef MEMSTOW_TRACKED_H
 #define MEMSTOW_TRACKED_H
