@@ -16,8 +16,8 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Reads the value of MEMSTOW_CUDA_RESCUE. Returns NULL, or an error message: the text is unreadable, and the setting
- * counts as not set. */
+/* Reads the value of MEMSTOW_CUDA_RESCUE. Returns an error message if the text is unreadable, otherwise NULL. An
+ * unreadable setting counts as not set. */
 const char *rescue_wish(const char *text);
 
 /* Moves memory of idle owners off devices until `needed` bytes are free, and returns the bytes that it freed. It takes
@@ -25,7 +25,8 @@ const char *rescue_wish(const char *text);
  * all others. NULL until tracking begins; then it points to trigger_rescue (triggers/). */
 extern int64_t (*rescue_run)(uint64_t needed, bool takes_kept, bool (*helps)(uint32_t owner));
 
-/* A request for device memory that may need a rescue. It begins before the driver is asked for the first time. */
+/* A request for device memory that may need a rescue. Call rescue_begin before the driver is asked for the first
+ * time. */
 struct rescue {
     uint64_t bytes;
     bool in_pool;

@@ -11,8 +11,8 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Returns the function that a hook must call in place of `real`, at once and on this thread. Usually it is `real`
- * itself. `caller`: an address in the code that made the thread's outermost call of CUDA. */
+/* Returns the function that a hook must call in place of `real`. Usually it is `real` itself. The hook must call it at
+ * once, and on this thread. `caller`: an address in the code that made the thread's outermost call of CUDA. */
 void *serve_instead(enum cuda_entry_id entry, void *real, uintptr_t caller);
 
 #pragma GCC visibility pop

@@ -14,8 +14,8 @@
 #include "preload/vram/vram_memory.h"
 #include "preload/vram/vram_reach.h"
 
-/* For a request in the order of a stream: the device and the context of the stream, which may differ from those of the
- * thread (`now`). */
+/* Returns the device and the context of a stream, which may differ from those of the thread (`now`). For a default
+ * stream, and if there is only one device, returns `now`. */
 static struct cuda_target target_of(cuda_handle stream, const struct cuda_target *now) {
     enum { FIRST_STREAM = 3 };
     cuda_handle context;

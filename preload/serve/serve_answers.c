@@ -90,8 +90,8 @@ int serve_range(cuda_address *start, size_t *bytes, cuda_address at) {
     return 0;
 }
 
-/* Writes the answer to *out. A truth value has `bytes` 0, because cuda.h does not say how wide it is: the driver has
- * already written one, and only its first byte is changed. */
+/* Writes the answer to *out. If the answer is a truth value, `bytes` is 0, because cuda.h does not say how wide a truth
+ * value is. In this case the driver has already written a truth value, and only its first byte is changed. */
 static void write_answer(void *out, const struct serve_answer *answer) {
     if (answer->bytes)
         memcpy(out, &answer->value, answer->bytes);

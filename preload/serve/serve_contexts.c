@@ -15,9 +15,9 @@ int serve_contexts_note(const struct cuda_target *target) {
     return vram_reach_works_on(target->device) ? vram_memory_reach() : 0;
 }
 
-/* Called at each allocation, whether or not it is for a model, because memstow does not see each context when it is
- * made. A new context may have the address of a context that has ended, so after the end of any context, each thread
- * notes its context again. */
+/* memstow does not see every context when the context is made, so each allocation calls this function, whether or not
+ * the allocation is for a model. A new context may have the address of a context that has ended, so after the end of
+ * any context, each thread notes its context again. */
 void serve_contexts_note_present(const struct cuda_target *target) {
     static __thread cuda_handle last;
     static __thread uint32_t last_ended;

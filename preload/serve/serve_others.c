@@ -25,8 +25,8 @@ int serve_peer(cuda_handle peer, unsigned flags) {
     return result;
 }
 
-/* Stands in for cuMemPoolSetAccess. The program sets the access once, and does not repeat it when memory is served
- * later. So the pool's device is looked up even if memory cannot be served now. */
+/* Stands in for cuMemPoolSetAccess. The program calls it only once, perhaps before memory can be served. So this notes
+ * the access even if memory cannot be served now. */
 int serve_pool_access(cuda_handle pool, const struct vram_access *access, size_t count) {
     typedef int function(cuda_handle, const struct vram_access *, size_t);
     int result = ((function *)serve_call.real)(pool, access, count), there = 0;
@@ -81,7 +81,7 @@ int serve_share(void *shared, cuda_address at, size_t bytes, int type, unsigned 
 
 static bool told_of_export;
 
-/* Says once why the export failed. The driver's error, which the program gets, does not point to memstow. */
+/* Says once why the export failed, because the driver's error does not tell the user that memstow is the cause. */
 static void tell_of_export(void) {
     struct notice line;
     if (seal_is_set() || __atomic_exchange_n(&told_of_export, true, __ATOMIC_RELAXED)) return;

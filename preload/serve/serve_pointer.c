@@ -28,7 +28,7 @@ static bool serve_pointer_says(struct serve_answer *answer, uint32_t bytes, uint
     return true;
 }
 
-/* The handle of the device's default pool, which the program gets as the answer; 0: the driver does not tell it. */
+/* Returns the handle of the device's default pool, or 0 if the driver does not tell it. */
 static uint64_t pool_of(uint32_t device) {
     int (*ask)(cuda_handle *, int) = (int (*)(cuda_handle *, int))cuda_scope_any("cuDeviceGetDefaultMemPool", NULL);
     cuda_handle pool;

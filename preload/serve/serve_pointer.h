@@ -25,8 +25,8 @@ struct serve_answer {
 /* Finds our answer for an attribute of an address. False: the driver's answer is right. */
 bool serve_pointer_ask(int which, uint64_t address, struct serve_answer *answer);
 
-/* Whether a program that asks for this attribute (with `sets`: sets it) is about to tell a network card where the
- * memory is. */
+/* Whether a program that asks for this attribute is about to tell a network card where the memory is. If `sets` is
+ * true, the program sets the attribute instead of asking for it. */
 bool serve_pointer_registers(int which, bool sets);
 
 #pragma GCC visibility pop

@@ -14,7 +14,7 @@ struct serve_settings serve_settings;
 
 static const char *unreadable;
 
-/* The bytes of a setting; 0 if it is not set or cannot be read. If it cannot be read, `complaint` is kept. */
+/* The bytes of a setting; 0 if it is not set or cannot be read. If it cannot be read, `unreadable` gets `complaint`. */
 static uint64_t size_of(const char *name, const char *complaint) {
     uint64_t bytes;
     const char *text = os_variable(name);

@@ -66,7 +66,7 @@ struct stow_piece {
 enum stow_method { STOW_BY_MOVE, STOW_BY_REMAP, STOW_BY_COMPARING };
 
 struct stow_options {
-    bool idle;             /* the caller promises: no access to the pieces until the call returns */
+    bool idle;             /* the caller promises that nobody reads or writes the pieces until the call returns */
     bool held_unseen;      /* a device may hold pages without stow_lock_range; only STOW_BY_MOVE notices such pages */
     uint32_t method;       /* enum stow_method: the best method that may be used */
     const char *directory; /* NULL: MEMSTOW_STOW_DIR; if that is not set, the directory for caches or /var/tmp */
@@ -74,17 +74,18 @@ struct stow_options {
     /* Called on the engine's thread: when the move begins, when the amount is known (`wanted` is 0 until then), and
      * after each chunk. The function must not use the program's allocator. NULL: no calls. */
     void (*tell)(uint64_t moved, uint64_t wanted, void *context);
-    /* For stow_out; called once for each piece, on the engine's thread: whether the owner still has the piece. From
-     * this call on, a thread that frees or unmaps the piece waits until the piece's present chunk has moved; the rest
-     * of the piece then stays. NULL: the owner has all pieces. The function must not use the program's allocator. */
+    /* Returns whether the owner still has the piece. stow_out calls it once for each piece, on the engine's thread.
+     * From this call on, a thread that frees or unmaps the piece waits until the piece's present chunk has moved. The
+     * rest of the piece then stays. NULL: the owner has all pieces. The function must not use the program's
+     * allocator. */
     bool (*is_there)(const struct stow_piece *piece, void *context);
     void *context;
 };
 
-/* stow_out moves pieces out. stow_in brings them back completely, into memory that no file backs. Both return the bytes
- * that moved. -errno: nothing moved, and something failed. -EBUSY: another call of stow_out or stow_in is running. For
- * -ENOTSUP, -ENOSPC, -EIO, -ECANCELED, -EPERM and -ENOMEM, the refusals of the pieces may say more. `options` may be
- * NULL. Any thread may call these functions, but not in a hook. */
+/* stow_out moves pieces out. stow_in brings them back completely, into memory that no file backs. Both return how many
+ * bytes moved, or -errno if something failed and nothing moved. -EBUSY means that another call of stow_out or stow_in
+ * is running. After -ENOTSUP, -ENOSPC, -EIO, -ECANCELED, -EPERM or -ENOMEM, the refusals of the pieces may say more.
+ * `options` may be NULL. Any thread may call these functions, but not in a hook. */
 int64_t stow_out(struct stow_piece *pieces, uint32_t count, const struct stow_options *options);
 int64_t stow_in(struct stow_piece *pieces, uint32_t count, const struct stow_options *options);
 

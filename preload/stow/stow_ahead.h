@@ -36,8 +36,9 @@ uint64_t stow_ahead_wait(struct stow_ahead *self, uint64_t done, uint64_t wanted
 /* Ends the threads. After this nothing touches the range any more. */
 void stow_ahead_end(struct stow_ahead *self);
 
-/* Brings the whole range into memory. `for_writing`: also makes the pages the process's own. *known: the kernel has the
- * call for that (Linux 5.14); if not, nothing was done. Returns enum stow_refusal. */
+/* Brings the whole range into memory. `for_writing`: also makes the pages the process's own. Sets *known to whether
+ * the kernel has MADV_POPULATE_READ and MADV_POPULATE_WRITE (Linux 5.14). If *known is false, nothing was done, and the
+ * result is STOW_DONE. Returns enum stow_refusal. */
 uint32_t stow_ahead_populate(uint64_t start, uint64_t length, bool for_writing, bool *known);
 
 #pragma GCC visibility pop

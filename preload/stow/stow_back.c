@@ -87,7 +87,7 @@ static void stop_listeners(struct stow_back *self) {
 
 /* --- beginning and ending a move back --- */
 
-/* Maps the buffer, with huge pages if there are any: then a disk reads as much as it can in one request, and takes a
+/* Maps the buffer, and asks for huge pages. With huge pages a disk reads as much as it can in one request, and takes a
  * third of the time. The first and the last page of the mapping are never touched, because they may be registered as
  * neighbours of a range that comes back (register_neighbours). A forked child does not need this memory, and must not
  * share it during a read. */

@@ -1,9 +1,9 @@
 /* stow_back.h — brings a range whose content is in a stow file (a file that holds moved memory) back completely, into
  * memory that no file backs.
- * In: a range in one private file mapping of ours. Out: STOW_DONE; or a refusal, and the part that is not back yet is
- * unchanged. Writes to the range since it was stowed are kept. Writes during the move are kept, too, unless the caller
- * says with `mine` that there are none. Without userfaultfd the caller must set `mine`. The caller makes sure that
- * nobody unmaps the range, and that this thread runs no signal handler. */
+ * In: a range in one private file mapping of ours. Out: STOW_DONE, or a refusal. After a refusal, the part that is
+ * not back yet is unchanged. Writes to the range since it was stowed are kept. Writes during the move are kept, too,
+ * unless the caller says with `mine` that there are none. Without userfaultfd the caller must set `mine`. The caller
+ * makes sure that nobody unmaps the range, and that this thread runs no signal handler. */
 #ifndef MEMSTOW_STOW_BACK_H
 #define MEMSTOW_STOW_BACK_H
 

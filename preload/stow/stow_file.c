@@ -23,8 +23,8 @@ enum { PATH_SIZE = 4096, AT_ONCE = 16 << 20, PROBE = 16 * OS_PAGE };
 #define ZFS_MAGIC 0x2fc12fc1
 #define BCACHEFS_MAGIC 0xca451a4e
 
-/* Accepts file systems that are known to keep a file outside of memory, without a server. The file system under an
- * overlay is unknown, so it is tested (leaves_memory). */
+/* Accepts file systems that are known to keep files outside of memory, and that need no server. An overlay is accepted,
+ * too. The file system under an overlay is unknown, so leaves_memory tests it later. */
 static uint32_t judge_type(uint64_t type) {
     switch (type) {
     case EXT4_SUPER_MAGIC: /* also ext2, ext3 */
@@ -117,8 +117,9 @@ static int open_in(struct stow_file *self, const char *directory) {
 
 /* --- reserving space --- */
 
-/* Takes back the SIGXFSZ of a write beyond the file size limit, which the program may have lowered meanwhile. The
- * signal is blocked on this thread, and must not kill the process later. */
+/* Takes back the SIGXFSZ that a write beyond the file size limit has raised. The signal is blocked on this thread, and
+ * without this it could kill the process later. The limit was checked before, but the program may have lowered it
+ * since. */
 static void take_back_signal(void) {
     const uint64_t set = (uint64_t)1 << (SIGXFSZ - 1);
     const struct timespec now = {0};

@@ -1,5 +1,5 @@
-/* stow_file.h — files without names that hold moved memory or values of the store: one for each move of host memory,
- * and one for each block of device memory and each value that goes to a file.
+/* stow_file.h — files without names that hold moved memory or values of the store. Each move of host memory has one
+ * file. Each block of device memory that goes to a file, and each value that does, has a file of its own.
  * In: a directory, and how many bytes the file must hold. Out: a descriptor for as long as the move takes; afterwards
  * the mappings keep the file. Results are enum stow_refusal. */
 #ifndef MEMSTOW_STOW_FILE_H
@@ -23,8 +23,8 @@ struct stow_file {
  * type of the file system decides. In an overlay, stow_file_open may still refuse. */
 uint32_t stow_file_judge(int fd);
 
-/* Opens a file in `directory`. NULL: in MEMSTOW_STOW_DIR, or, if that is not set, in the first usual directory that can
- * be used. Reserves `size` bytes, if the file system can. */
+/* Opens a file in `directory`, and reserves `size` bytes if the file system can. If `directory` is NULL, the file is in
+ * MEMSTOW_STOW_DIR. If that is not set either, the file is in the first usual directory that can be used. */
 uint32_t stow_file_open(struct stow_file *self, const char *directory, uint64_t size);
 
 /* Writes whole pages behind the used bytes. Waits until they are on the disk, and drops them from the page cache. */

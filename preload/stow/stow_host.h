@@ -25,8 +25,9 @@ struct stow_host {
     struct stow_file file;
 };
 
-/* Finds the first possible method, from `best` on, and memory for it. `idle`: methods for idle owners are possible,
- * too. The caller opens the file. Returns enum stow_refusal; after a refusal stow_host_end need not be called. */
+/* Chooses the first method from `best` on that is possible, and maps the buffer if the method needs it. Methods that
+ * need an idle owner are possible only if `idle` is true. The caller opens the file. Returns enum stow_refusal; after a
+ * refusal stow_host_end need not be called. */
 uint32_t stow_host_begin(struct stow_host *self, enum stow_method best, bool idle);
 void stow_host_end(struct stow_host *self);
 

@@ -44,7 +44,7 @@ struct stow_plan {
     uint64_t count, capacity;
     uint64_t memory;  /* bytes that are written to the file, including gaps */
     int64_t mappings; /* mappings that the process has now */
-    uint32_t over;    /* how many pieces end before the present area; pieces are in order */
+    uint32_t over;    /* how many pieces, sorted by address, end before the present mapping begins */
     uint64_t probe;   /* the address of a page that was just mapped; it is locked if mlockall(MCL_FUTURE) holds */
     bool locks_future;
     int pagemap;

@@ -58,7 +58,7 @@ static void wait_for_some(struct stow_queue *self) {
     long count = os_call(SYS_io_getevents, self->context, 1, STOW_PIECES, events, NULL);
     for (long i = 0; i < count; i++) note_written(self, &events[i]);
     if (count >= 0 || count == -EINTR) return;
-    self->under_way = 0; /* the program has destroyed the queue, which ends its writes */
+    self->under_way = 0; /* the program has destroyed the kernel's queue; the kernel then ends the queue's writes */
     self->context = 0;
     stow_queue_fail(self, STOW_DISK_ERROR);
 }

@@ -51,8 +51,8 @@ static const char *const TEXTS[STOW_REFUSALS] = {
 
 const char *stow_refusal_text(uint32_t refusal) { return refusal < STOW_REFUSALS ? TEXTS[refusal] : "?"; }
 
-/* The list of ranges whose pages a device knows, in no order. A range may be in the list twice, if it is registered
- * again before its removal is complete. */
+/* An unsorted list of the ranges whose pages a device knows. A range may be in the list twice if it is
+ * registered again before its removal is complete. */
 struct range {
     uint64_t start, end;
 };

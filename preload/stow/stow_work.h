@@ -53,7 +53,8 @@ void stow_work_unregister(uint64_t start, uint64_t end);
 
 /* Begins a chunk. False: the piece must not move any more, and its refusal says why. */
 bool stow_work_begin(struct work *work, uint64_t start, uint64_t end);
-/* Ends the chunk. `bytes`: how many bytes of it count as moved. Call it with the table's lock, which it releases. */
+/* Ends the chunk. `bytes`: how many bytes of it count as moved. The caller holds the table's lock, and this
+ * function releases it. */
 void stow_work_end(struct work *work, uint64_t bytes);
 /* The end of a chunk that begins at `start`, goes to `stop` at most and has `most` bytes at most. A chunk that ends
  * before `stop` ends at the border of a huge page, unless the chunk is too short to contain such a border. */

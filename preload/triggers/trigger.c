@@ -25,7 +25,7 @@
 /* The outcome of one decision. */
 struct result {
     int64_t moved, released; /* bytes, or -errno */
-    /* the owner's bytes afterwards. after: live on the host. stowed: moved out, from the host or from devices */
+    /* bytes of the owner after the decision. after: live on the host. stowed: moved out of host or device memory */
     uint64_t after, stowed;
     uint64_t device_after, device_stowed; /* device_stowed is part of stowed */
     enum policy_category category;

@@ -32,7 +32,8 @@ static bool html_fit_fits(const struct html_fit *fit, const struct html_tree *tr
     return fit->size <= limit && (all || fit->size >= enough_of(limit));
 }
 
-/* Makes the first choice. *bytes: the bytes that it may cost by estimate. Returns 0, or -1: no memory. */
+/* Makes the first choice. Sets *bytes to the largest estimated cost that this choice may have. Returns 0, or -1: no
+ * memory. */
 static int choose_first(struct html_tree *tree, size_t most, size_t limit, size_t *bytes) {
     *bytes = all_of(limit);
     int all = most < tree->leaf_count ? 0 : html_choice_all(tree, *bytes);

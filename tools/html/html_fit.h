@@ -20,8 +20,9 @@ int html_fit_begin(struct html_fit *fit, struct html_tree *tree, size_t most, si
                    void *context);
 void html_fit_end(struct html_fit *fit);
 
-/* Halves *count, the number of blocks on a page, until they take at most a third of the limit. `write` writes their
- * columns without the sites. *limit: what the blocks leave. Returns 0, or -1: no memory. */
+/* Halves *count, the number of blocks on a page, until these blocks take at most a third of *limit. Then subtracts from
+ * *limit what they take. `write` writes the columns of the blocks, except the column of their sites. Returns 0, or -1:
+ * no memory. */
 int html_fit_blocks(size_t *count, size_t *limit, html_data *write, void *context);
 
 #endif

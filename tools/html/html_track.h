@@ -9,8 +9,8 @@
 struct html_track {
     struct leak_entries moved; /* changes; an entry's `site` is the item, its `point` the moment */
     uint64_t *last;            /* by item: its bytes at the latest moment */
-    uint8_t *dropped;          /* by item: bits. DROPPED: it is too small, and not followed. HELD: it once had bytes */
-    uint64_t small;            /* items that never had more bytes than this were dropped; 0: none were */
+    uint8_t *dropped;          /* by item: two bits. DROPPED: it is too small to be followed. HELD: it once had bytes */
+    uint64_t small;            /* the latest drop took all items that never had more bytes than this; 0: no drop yet */
     size_t count, capacity, dropped_capacity;
 };
 

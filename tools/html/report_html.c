@@ -101,8 +101,8 @@ static int write_tab(const struct report_tab *tab, struct html_out *out) {
     return fclose(to) == 0 ? 0 : -1;
 }
 
-/* Writes what the process held at earlier times. It is known if the report has several files, or a file with the
- * readings of a series. */
+/* Writes what the process held at earlier times, if the report knows this. A report of several files knows it. So does
+ * a report of a file with the readings of a series. */
 static int write_snapshots(const struct report *report, struct html_out *out) {
     if (report->snapshots && report->snapshots->count) return html_snapshots_write(report->snapshots, report, out);
     int result = report->image->series_size ? html_snapshots_write_series(report, out) : 0;
@@ -126,7 +126,7 @@ static int write_data(struct html_out *out, void *context) {
     return html_sites_write(&page->sites, out);
 }
 
-/* Writes the documents with the `most` owners that have most memory. */
+/* Writes the documents. Of all owners, they have only those `most` owners that have the most memory. */
 static int pack_documents(struct page *page, size_t most) {
     free(page->documents);
     page->documents = NULL;

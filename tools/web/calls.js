@@ -83,7 +83,7 @@ export class CallTree {
         return larger.concat(equal);
     }
 
-    /** Divides the frame by the next kind of owner in it. Null if call stacks come next. */
+    /** Divides the frame by the next kind of owner in it. Returns null if call stacks come next. */
     unfoldOwners(frame) {
         const kinds = ["all", "model", "node", "run"];
         const { order } = this.selection;
@@ -191,7 +191,7 @@ export class CallTree {
         return this.byCaller(frame, ends);
     }
 
-    /** The innermost visible lines of all stacks. Sites at nodes with the same visible stack are merged. */
+    /** Returns frames for the innermost visible lines of all stacks. Merges sites whose visible stacks are equal. */
     innermost(frame) {
         const { siteStart, nodeCount } = this.ledger;
         const { selection, sight } = this;
@@ -210,7 +210,8 @@ export class CallTree {
         return this.largestEnds(frame, this.bySegment(nodes, (segment) => sight.last[segment] - 1));
     }
 
-    /** Begins with the innermost lines of all stacks. If there are too many lines, only the largest are used. */
+    /** Makes a child of the frame for each innermost line of a stack. If there are too many lines, only those with the
+     * largest weights get a child. */
     largestEnds(frame, ends) {
         const { words, lineCount } = this.ledger;
         const byKey = new Float64Array(lineCount);

@@ -66,7 +66,7 @@ export class ChangesView {
     }
 
     /** What each owner has on both sides. An owner has one id on the host, and another one on devices. Ids with the
-     * same kind and name are of one owner. */
+     * same kind and name belong to one owner. */
     async sums() {
         const { ledger } = this.page;
         const [before, after, blocksBefore, blocksAfter] = await Promise.all(["before_bytes", "after_bytes",

@@ -82,7 +82,7 @@ export class Ledger {
         this.measures = MEASURES.filter(({ key }) => bundle.has(`sites.${key}_bytes`) || this.compares(key));
     }
 
-    /** Whether this measure is the change from A to B, and the page compares. */
+    /** Whether this is the measure of the change from A to B, in a page that compares A with B. */
     compares(key) {
         return key === "change" && this.bundle.has("sites.before_bytes");
     }

@@ -14,8 +14,8 @@ export class Order {
         this.rows = rows;
         this.keys = new Float64Array(rows.length); // smaller keys come first
         for (let i = 0; i < rows.length; i++) this.keys[i] = up ? figures[rows[i]] : -figures[rows[i]];
-        // ascending ranks. A part lies between two neighbouring bounds. It has exactly the rows that belong at its
-        // ranks, but perhaps not in order yet
+        // Bounds are ascending ranks. Two neighbouring bounds enclose a part of `rows`. A part has exactly the rows
+        // that belong at its ranks, but these rows need not be in order yet.
         this.bounds = [0, rows.length];
         this.sorted = new Set(); // the parts that are sorted, by their lower bound
     }

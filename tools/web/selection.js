@@ -47,7 +47,7 @@ export class Selection {
         return this.changes ? this.changes[high] - this.changes[low] : this.sum(low, high);
     }
 
-    /** The place of the first site that is not before `site`, from place low up to high. */
+    /** The first place from `low` to `high` - 1 whose site has a number of at least `site`; `high` if there is none. */
     placeOf(site, low, high) {
         if (!this.order) return site < low ? low : site > high ? high : site;
         const { sites } = this.order;

@@ -120,7 +120,7 @@ export class Snapshots {
         return said.join(" ");
     }
 
-    /** @param {{begin: number, end: number} | 0} all the sum of all rows; 0: it is not known */
+    /** @param {{begin: number, end: number} | 0} all the sums over all rows; 0 if they are not known */
     table(title, rows, found, all) {
         const sums = sumsOf(rows, found);
         if (!sums.length) return null;

@@ -1,6 +1,6 @@
 /* timeline.js — memory over time as a curve.
- * In: marks, and points: the value of a point holds until the next point. Out: an area on a canvas as wide as its host,
- * and the moment or range that the mouse or the keys choose, in words. */
+ * In: points and marks. The value of a point holds until the next point. Out: the curve on a canvas that is as wide as
+ * its host element, and a line of words about the moment or range that was chosen with the mouse or the keys. */
 
 import { element } from "./dom.js";
 import { curveIn, marksIn, pointAt } from "./range.js";
