@@ -63,6 +63,14 @@ parts = {f"py {name}": size_text(sum(site["live_bytes"] for site in sites if sit
          for name in ("rest", "take")}
 assert dict(browser.calls()) == parts and browser.chosen() == work_of_clip, (browser.calls(), parts)
 
+# All calls of one function are the same calls if the flame graph is by owner.
+next(row for row in browser.all(".calls .row") if "take" in row.text).click()
+next(button for button in browser.all(".actions button") if button.text == "All calls of it").click()
+browser.settled()
+assert "owners=1" in browser.fragment and "focus=" in browser.fragment, browser.fragment
+taken = sum(site["live_bytes"] for site in sites if site["stack"][0]["function"] == "take")
+assert browser.total() == taken, (browser.total(), taken)
+
 # The decisions of each trigger.
 browser.open(page, "#decisions")
 cards = [card.text for card in browser.all(".trigger")]

@@ -70,12 +70,13 @@ export class FlameView {
     /** Selects the sites that count, and their figures. */
     async select() {
         const { ledger } = this.page;
-        const { unit, place, only, find, owners, owner } = this.state;
-        const key = JSON.stringify([this.page.measure(), unit, place, only && find, owners, owner]);
+        const { unit, place, only, find, owners, owner, focus } = this.state;
+        const byOwner = owners && !(focus >= 0 && focus < ledger.lineCount); // all calls of a function have many owners
+        const key = JSON.stringify([this.page.measure(), unit, place, only && find, byOwner, owner]);
         if (this.selected === key) return this.selection;
         const figures = await ledger.figures(this.page.measure(), unit);
         this.selection =
-            new Selection(ledger, figures, this.keeps(ledger, only && find ? ledger.matchLines(find) : null), owners);
+            new Selection(ledger, figures, this.keeps(ledger, only && find ? ledger.matchLines(find) : null), byOwner);
         this.selected = key;
         return this.selection;
     }
