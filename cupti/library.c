@@ -35,15 +35,15 @@ static void *open_release(const char *path, int flags) {
     return found;
 }
 
-/* Opens CUPTI in a folder, whose name ends with a slash; "": where the loader looks. NULL: it is not there. */
+/* Opens the CUPTI in a folder. `folder` ends with a slash; if it is "", the loader searches. NULL: it is not there. */
 static void *open_in(const char *folder, int generation, int flags) {
     char path[4150];
     snprintf(path, sizeof path, "%slibcupti.so.%d", folder, generation);
     return generation == WITH_RELEASES ? open_release(path, flags) : dlopen(path, flags);
 }
 
-/* Opens the CUPTI that was installed with the CUDA runtime. Toolkits have both in one folder, or CUPTI in extras. The
- * packages for CUDA 12 have a folder for each library. */
+/* Opens the CUPTI that was installed with the CUDA runtime. In a toolkit, CUPTI is in the runtime's folder or below
+ * the folder `extras`. The Python packages for CUDA 12 have a folder for each library. */
 static void *open_beside(const struct runtime *runtime) {
     static const char *const paths[] = {"", "../extras/CUPTI/lib64/", "../../extras/CUPTI/lib64/",
                                         "../../cuda_cupti/lib/"};

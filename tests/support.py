@@ -25,8 +25,8 @@ def features():
 
 
 def run(*argv, status=0, **options):
-    """Runs a command and returns it completed, with its output as text. Fails if the exit status is not `status` (None:
-    any).
+    """Runs a command and returns it completed, with its output as text. Fails if the exit status is not `status`. None
+    allows any status.
 
     If a signal ended the process, the status is minus the signal's number."""
     argv = [str(a) for a in argv]
@@ -39,8 +39,8 @@ def run(*argv, status=0, **options):
 
 
 def memstow(*arguments, **options):
-    """Runs the memstow command, without the LD_PRELOAD of a test that runs under memstow: a command with sanitizers
-    does not start with it."""
+    """Runs the memstow command. A test that itself runs under memstow has LD_PRELOAD set. The command does not inherit
+    it, because a command with sanitizers would not start."""
     options.setdefault("env", {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"})
     return run(MEMSTOW, *arguments, **options)
 
@@ -65,8 +65,8 @@ def report(file="out.mst", *arguments):
 
 
 def shapes(text):
-    """The lines of an output without text that differs from run to run: figures, ids, addresses and the width of
-    columns."""
+    """The lines of an output, without what differs from run to run. Figures, ids and addresses become "#", and
+    several spaces become one."""
     number = r"(0x)?\b\d[\da-f.,]*( ?[KMGT]?i?B\b)?"
     return [" ".join(re.sub(number, "#", line).split()) for line in text.split("\n") if line.strip()]
 
@@ -113,13 +113,14 @@ def start(*argv, **options):
 
 
 def expect_exit(process, status=0, seconds=60):
-    """Waits for the end of a process. Fails if its exit status is not `status`: see run()."""
+    """Waits for the end of a process. Fails if its exit status is not `status`. If a signal ended the process, the exit
+    status is minus the signal's number."""
     found = process.wait(seconds)
     assert found == status, f"{shlex.join(map(str, process.args))}: exit status {found}, expected {status}"
 
 
 class MemoryGroup:
-    """A control group of the test's own that counts memory, of version 2 or 1. It is removed when the test ends."""
+    """A memory control group (version 1 or 2) that the test makes for itself. It is removed when the test ends."""
     PLACES = (("/sys/fs/cgroup/memory", "memory.usage_in_bytes"), ("/sys/fs/cgroup", "memory.current"))
 
     def __init__(self, folder, file):
@@ -158,8 +159,8 @@ class MemoryGroup:
 
 
 def mount_fuse(behind, place):
-    """Makes two folders. In `place` is a file system of FUSE: a process that passes all requests on to `behind`. Needs
-    root, deb:bindfs and deb:fuse3; otherwise the test is skipped. The caller unmounts it."""
+    """Makes two folders, and mounts a FUSE file system on `place`: a process that passes all requests on to `behind`.
+    Needs root, deb:bindfs and deb:fuse3; otherwise the test is skipped. The caller unmounts the file system."""
     behind.mkdir(), place.mkdir()
     if not os.path.exists("/dev/fuse") or not shutil.which("bindfs"):
         skip("needs /dev/fuse and bindfs")
@@ -221,7 +222,7 @@ def free_port():
 
 
 def comfyui_command(port, folder, *arguments, quick=False):
-    """The command that starts ComfyUI on the CPU; its files are in `folder`. quick: by comfyui/_quick_main.py."""
+    """The command that starts ComfyUI on the CPU; its files are in `folder`. quick: starts comfyui/_quick_main.py."""
     folder = pathlib.Path(folder).resolve()
     web = folder / "web"
     for name in ("web", "custom_nodes", "models/diffusion_models", "input", "output", "user"):

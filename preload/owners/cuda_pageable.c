@@ -43,8 +43,8 @@ static bool reads_in_place(struct contexts *self, int device) {
     return reads;
 }
 
-/* Finds the primary contexts, where they exist, of devices that read host memory in place. If there is such a device,
- * also finds the contexts that the program made on any device. */
+/* Finds the existing primary contexts of all devices that read host memory in place. If there is such a device, also
+ * finds the contexts that the program made on any device. */
 static void find_contexts(struct contexts *self) {
     bool any = false, missing = false;
     *self = (struct contexts){0};

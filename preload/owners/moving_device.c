@@ -211,7 +211,7 @@ static void do_move(void *context) {
     struct errand *self = context;
     cuda_handle primary;
     for (int i = 0; self->out && i < serve_driver.devices; i++)
-        /* the runtime makes contexts without a call that a hook sees */
+        /* no hook sees when the CUDA runtime makes a primary context, so the driver is asked for it */
         if (!cuda_device_ask_primary((uint32_t)i, &primary)) serve_contexts_made(primary, (uint32_t)i);
     self->bytes = (self->out ? vram_move_out : vram_move_in)(self->options, &self->refusal, &self->error);
 }

@@ -9,8 +9,8 @@
 
 #pragma GCC visibility push(hidden)
 
-/* The mark comes without records of owners if sums over all sites have taken much time already, or if another thread
- * has noted owners for a later mark. */
+/* Adds the mark to the history. The records of owners are left out if sums over all sites have taken much time already,
+ * or if another thread has noted owners for a later mark. */
 void owners_mark(const struct snap_mark *mark);
 
 #pragma GCC visibility pop

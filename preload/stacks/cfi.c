@@ -16,8 +16,8 @@ enum {
     WALK_LIMIT = 1 << 16,    /* entries that are read in an object without an index */
     PROGRAM_LIMIT = 1 << 20, /* bytes of instructions that are read for one function */
     LETTERS = 8,             /* letters in the augmentation of a CIE */
-    REMEMBERED = 8,          /* rows on the stack of remember_state; compilers need one */
-    OPERANDS = 8,            /* operands on the stack of an expression; linkers and compilers need three */
+    REMEMBERED = 8,          /* most rows that remember_state may stack; compilers need one */
+    OPERANDS = 8,            /* most operands that an expression may stack; linkers and compilers need three */
     OFFSET_LIMIT = 1 << 28
 };
 
@@ -174,7 +174,8 @@ struct function { /* from an FDE */
     struct cursor program;
 };
 
-/* Reads the data of the augmentation. `text` holds its letters, "zPLRSB" in any order. */
+/* Reads the data of the augmentation. `text` holds the augmentation's letters after the "z": some of "PLRSB", in any
+ * order. */
 static void read_augmentation(struct cursor *c, struct cursor text, struct shared *out) {
     struct cursor data = take_block(c, take_uleb(c));
     uint8_t letter;
@@ -563,8 +564,8 @@ static bool cfi_dereference(struct operands *o) {
     return true;
 }
 
-/* Evaluates the expressions of linkers (PLT), compilers (realigned frames) and glibc (signal frames). `o` may hold
- * operands at the start. */
+/* Evaluates expressions of the forms that linkers (for the PLT), compilers (for realigned frames) and glibc (for signal
+ * frames) emit. `o` may hold operands at the start. */
 static bool cfi_evaluate(const struct location *location, uintptr_t pc, struct operands *o, struct value *out) {
     struct cursor c = {.at = location->expression, .end = location->expression + location->length};
     bool fine = location->how == EXPRESSION;

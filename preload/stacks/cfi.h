@@ -45,7 +45,7 @@ struct cfi_rule {
     uint8_t kind;
     uint8_t why;     /* CFI_KNOWN unless kind is CFI_UNKNOWN */
     bool bp_at_bp;   /* the caller's rbp was saved at rbp + bp rather than at CFA + bp */
-    int32_t cfa, bp; /* in bytes; bp may be CFI_SAME. Unused for CFI_UNKNOWN, CFI_SIGNAL and CFI_END */
+    int32_t cfa, bp; /* bytes; bp may be CFI_SAME. Both are unused for CFI_UNKNOWN, CFI_SIGNAL and CFI_END */
 };
 
 /* Where CFI_SIGNAL finds the interrupted registers, in bytes from rsp. */

@@ -85,13 +85,13 @@ static bool leaves_begin(struct leaves *self, uint32_t bits) {
     return true;
 }
 
-/* Judges the leaves by their hits. Few hits mean that too many stacks replace each other's leaves. Then one of these is
- * done, the first that is still possible:
- *   - More leaves are made, and the hash takes more addresses. In recursion, many stacks have the same innermost
- *   addresses.
- *   - If more addresses have not helped, the hash takes three again. They do not help if stacks differ only in their
- *   Python frames.
- *   - If there were fewer hits than fills, most fills are skipped, so that leaves stay longer. */
+/* Judges the leaves by their hits. Few hits mean that too many stacks replace each other's leaves. In that case, the
+ * function takes the first of these measures that is still possible:
+ *   - It makes more leaves, and the hash takes more return addresses. This helps in recursion, where many stacks have
+ *   the same innermost addresses.
+ *   - If more addresses have not helped, the hash takes three again. (More addresses do not help if stacks differ only
+ *   in their Python frames.)
+ *   - If there were fewer hits than fills, most fills are skipped for some time, so that leaves stay longer. */
 static void see_to(struct leaves *self) {
     uint32_t hits = self->hits, bits = 64 - self->shift;
     self->hits = 0;

@@ -215,8 +215,8 @@ bool memo_push(struct memo *self, const struct steps *steps, uint64_t seed) {
 
 /* --- finding the stack in the tree --- */
 
-/* Adds the frame of an element to the list. If the frame is an evaluation loop that runs Python frames, adds these
- * instead. */
+/* Adds the frame of an element to the list. If the frame is an evaluation loop that runs Python frames, adds the Python
+ * frames in its place. Returns the new end of the list. */
 static uint32_t add_frames(const struct memo *self, const struct element *element, uint32_t evals_before,
                            uint32_t end) {
     uint32_t python = 0, first = 0;

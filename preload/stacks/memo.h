@@ -25,12 +25,12 @@ struct state {
     uintptr_t rbp;
 };
 
-/* A step from a frame to its caller. The rule and the state of the frame determine the caller's state. Of the two, only
- * the parts that are needed later are stored. */
+/* A step from a frame to its caller. The rule and the state of the frame determine the caller's state. A step
+ * stores only those parts of the rule and the state that are needed later. */
 struct step {
     uintptr_t slot, rbp;
     uint64_t code;  /* the rule's code, which tells also where rbp is saved */
-    uint32_t how;   /* from the rule; RULE_EVAL: a Python evaluation loop, with a struct loop */
+    uint32_t how;   /* from the rule. If RULE_EVAL is set, a struct loop describes the frame's loop */
     uint32_t frame; /* the frame's id in the ledger, from the rule */
 };
 
@@ -87,7 +87,7 @@ enum memo_found {
 struct memo {
     uint32_t count;  /* how many elements the memo has */
     uint32_t placed; /* the number of elements that were looked up in the tree */
-    uint32_t found;  /* enum memo_found, for all elements, while one stack is looked up */
+    uint32_t found;  /* flags of enum memo_found: what the present look-up has found out about all elements */
     /* The capacities of the arrays below; `depth` is that of `elements`. */
     uint32_t depth, words_capacity, frames_capacity, evals_capacity, python_capacity;
     struct element *elements;
@@ -95,7 +95,7 @@ struct memo {
     uint32_t *frames;
     struct eval *evals;
     struct python_frame *python;
-    /* The next two are used only for a stack other than the thread's own. */
+    /* The next two members are used only for a stack other than the thread's own. */
     struct region extent; /* from the deepest slot to the end of the outermost word */
     uint64_t used;        /* stack.clock when the thread last came to this stack: the oldest memo is forgotten first */
 };
@@ -122,8 +122,8 @@ static inline void memo_cut(struct memo *self, uint32_t count) {
 bool memo_holds(struct memo *self, uint32_t count, uintptr_t inner, bool own);
 
 /* Forgets which elements were found unchanged. Call it before and after the look-up of a stack. During a look-up,
- * elements that the leaves (leaf.h) have found unchanged are not checked again. A signal handler that looks up its own
- * stack in between does no harm, because that stack has the same outer part. */
+ * elements that the leaves (leaf.h) have found unchanged are not checked again. A signal handler that interrupts the
+ * look-up and looks up its own stack does no harm, because the handler's stack has the same outer part. */
 static inline void memo_begin(struct memo *self) { self->found = 0; }
 
 /* Adds steps inside of the remembered ones. The path of an empty memo begins with a hash of `seed`, so paths with

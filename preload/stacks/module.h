@@ -19,7 +19,8 @@ uint32_t module_at(uintptr_t address);
 /* The record of a number from module_at; NULL: there is none. */
 const struct snap_module *module_record(uint32_t module);
 /* The code address that has the lower 32 bits `low` and lies in a known module. If there are several such addresses,
- * returns the one that follows a call, if only one does. 0: there is no such address, or the choice is not clear. */
+ * and exactly one of them follows a call instruction, returns that address. 0: there is no such address, or the choice
+ * is not clear. */
 uintptr_t module_code(uint32_t low);
 
 /* Call it before module_path. `program`, the program's own path, must outlive the ledger. */

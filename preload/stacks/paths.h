@@ -1,6 +1,6 @@
 /* paths.h — the sites of a thread's stacks, by the path: a hash of the whole stack.
- * In: a path (memo.h). Out: the site. The table is a cache: a path that is missing there is looked up in the tree. It
- * belongs to one thread, and grows when needed. Paths of different generations differ, so nothing needs to be
+ * In: a path (memo.h). Out: the site. The table is a cache: a path that is missing there is looked up in the tree. Each
+ * table belongs to one thread, and grows when needed. Paths of different generations differ, so no path needs to be
  * forgotten. */
 #ifndef MEMSTOW_PATHS_H
 #define MEMSTOW_PATHS_H

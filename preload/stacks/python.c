@@ -7,7 +7,8 @@
  * addresses alone.
  *
  * The chain is that of the calling thread. No other thread changes it, and all objects in it are alive, because frames
- * hold their code. Only the thread state may be another thread's: see own_state() and state_with_gil(). */
+ * hold their code. The walk begins at a thread state. The state could be gone (own_state() checks this)
+ * or belong to another thread (state_with_gil() checks this). */
 #include "preload/stacks/python.h"
 
 #include <dlfcn.h>

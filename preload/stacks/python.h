@@ -19,8 +19,8 @@
 
 /* Whether the native frame in [slot, cfa) belongs to an evaluation loop. `pc` is the return address into it, which is
  * the word at `slot`. The answer holds for every frame with that pc until code is unloaded, so ask once per address and
- * generation (generation_of_code). The loop's symbol misses parts that the compiler moved out of line: for an address
- * outside of the symbol, the answer is whether this frame holds the loop's variable. */
+ * generation (generation_of_code). The compiler may have moved parts of the loop's function out of the range of its
+ * symbol. So for a pc outside of this range, the answer is whether this frame holds the loop's variable. */
 bool python_is_eval(uintptr_t pc, uintptr_t slot, uintptr_t cfa);
 
 /* Whether the code at `caller` is the function of an interpreter that maps an arena of small objects. False also for an
@@ -53,9 +53,10 @@ enum { PYTHON_AHEAD = 6 };
  * than 0 of a loop further in on the present stack; 0: there is none. Loops may be asked about in any order.
  * If `anchor` is 0, the answer is whether `count` is 0.
  *
- * Before the call, check that all words from the outermost frame to the slots of both loops are the remembered ones.
- * Then both anchors lie in native frames of these loops, and can be read. From there the interpreter's present
- * chain is followed. A remembered frame that is not in the chain may have died, and is not read.
+ * Before the call, check that all words from the outermost frame to the slots of both loops (that of `anchor` and that
+ * of `inner`) have their remembered values. In this case both anchors lie in native frames of these loops, and can be
+ * read. From the anchors the function follows the interpreter's present chain of frames. A remembered frame that is not
+ * in the chain may have died, and is not read.
  *
  * The array is read up to PYTHON_AHEAD frames beyond `count`, to prefetch the frames that the caller will ask about
  * next. */
@@ -66,7 +67,7 @@ bool python_same(uintptr_t inner, uintptr_t anchor, const struct python_frame *f
  * meaning. Then threads forget what they remember (generation_end_stacks). */
 uint32_t python_frame_record(const struct python_frame *frame);
 
-/* Sets the series of SNAP_FRAME, for records of frames. Before this call, no records are made. */
+/* Sets the series in which the records of frames (SNAP_FRAME) are stored. Before this call, no records are made. */
 void python_record_begin(struct series *of_frames);
 /* In a forked child: resets the lock that another thread of the parent may have held. */
 void python_abandon(void);

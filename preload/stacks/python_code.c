@@ -33,8 +33,8 @@ static int32_t line_step(struct bytes *in, unsigned kind) {
     return kind >= ONE_LINE && kind < NO_COLUMNS ? (int32_t)kind - ONE_LINE : 0;
 }
 
-/* An entry begins with a byte whose bit 7 is set. In no other byte bit 7 is set. Bits 3–6 of the first byte are the
- * entry's kind, bits 0–2 are the number of its code units, minus 1. The columns at the end of the entry are skipped. */
+/* Bit 7 is set in the first byte of an entry, and in no other byte. Bits 3–6 of the first byte are the entry's kind.
+ * Bits 0–2 are the number of the entry's code units, minus 1. The columns at the end of the entry are skipped. */
 uint32_t python_code_line_from(const uint8_t *table, size_t length, struct python_cursor *cursor, uint32_t unit) {
     for (struct bytes in = {table + cursor->at, table + length}; in.at < in.end;) {
         uint8_t head = *in.at++;
@@ -60,8 +60,8 @@ static uint32_t python_code_character(const void *characters, size_t index, unsi
     return width == 2 ? ((const uint16_t *)characters)[index] : ((const uint32_t *)characters)[index];
 }
 
-/* Writes a character of a string. A byte that was not UTF-8 stands in the string as a surrogate (surrogateescape), and
- * becomes that byte again. */
+/* Writes a character of a string as UTF-8. Python keeps a byte that is not valid UTF-8 as a surrogate
+ * (surrogateescape). For such a surrogate, this function writes the original byte. */
 static size_t python_code_put(char to[UTF8_MOST], uint32_t c) {
     if (c >= 0xDC80 && c <= 0xDCFF) return to[0] = (char)c, 1;
     if ((c >= 0xD800 && c <= 0xDFFF) || c > 0x10FFFF) c = 0xFFFD;

@@ -32,8 +32,8 @@ static struct lock writing;
 /* Whether codes_by_object lacks some recorded code objects. If so, each code object that dies may be one of these. */
 static bool unlisted;
 
-/* Contents of code objects are compared only by a hash of 64 bits, one of which hash_key sets. The chance that any two
- * of a million code objects are mixed up is 1 in 18 million. */
+/* Contents of code objects are compared only by a hash of 64 bits. Only 63 of these bits vary, because hash_key always
+ * sets one. The chance that any two of a million code objects are mixed up is 1 in 18 million. */
 static uint64_t hash_more(uint64_t hash, const void *bytes, size_t length) {
     const uint8_t *at = bytes;
     uint64_t word;
@@ -99,8 +99,9 @@ static uint32_t add_code(const struct description *code, bool writer) {
     return id;
 }
 
-/* The id of a code object that is not in codes_by_object: the id of its content, if that is known, or a new one. This
- * is a function of its own, so that only such objects need stack for `described` (2 KiB). */
+/* Returns the id of a code object that is not in codes_by_object. If its content has an id already, returns that id,
+ * otherwise a new id. `described` takes 2 KiB of stack. This is a function of its own, so that no other look-up needs
+ * them. */
 static __attribute__((noinline)) uint32_t code_of_new(const struct python_layout *layout, uintptr_t code, bool writer) {
     struct description described;
     python_record_describe(layout, code, &described);

@@ -45,13 +45,13 @@ static struct rule rule_packed(uint64_t code, const struct cfi_rule *from) {
 
 static struct rule rule_look_up(uint64_t code) {
     /* A call may be the last instruction of its function, so a return address may be outside of the function. The byte
-     * before it belongs to the call. */
+     * before the return address belongs to the call. Therefore the rule of that byte is used. */
     uintptr_t pc = code & RULE_INTERRUPTED ? code ^ RULE_INTERRUPTED : code - 1;
     struct cfi_object object;
     struct cfi_rule rule = {.kind = CFI_UNKNOWN};
     if (cfi_object_of(pc, &object)) rule = cfi_file_find(&object, pc);
-    /* makecontext puts an address on the stack that is not behind a call. There may be no entry for the byte before
-     * that address, but the address itself has the rule of an outermost frame. */
+    /* makecontext puts an address on the stack that does not follow a call instruction. There may be no entry for the
+     * byte before that address. In this case the address itself has the rule of an outermost frame. */
     if (rule.why == CFI_NO_ENTRY && !(code & RULE_INTERRUPTED)) {
         struct cfi_rule first = cfi_file_find(&object, code);
         if (first.kind == CFI_END) rule = first;

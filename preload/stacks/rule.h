@@ -1,4 +1,5 @@
-/* rule.h — for an address in the code: how to get from its frame to the caller's frame, and its frame id in the ledger.
+/* rule.h — finds two things for a code address: the rule that leads from its frame to the caller's frame, and the id
+ * that its frame has in the ledger.
  * In: return addresses. Out: a rule, read once from .eh_frame (cfi.h) and stored. Any thread and any signal handler may
  * ask. A stored rule is found without a lock.
  *
@@ -16,7 +17,8 @@
 #pragma GCC visibility push(hidden)
 
 /* An entry of the table. It has 16 bytes, so four share a cache line.
- *   code: the address (47 bits), RULE_INTERRUPTED, and in the bits above these: where rbp is saved
+ *   code: the address in the lowest 47 bits, then the bit RULE_INTERRUPTED, and in the upper 16 bits the offset at
+ *   which rbp is saved
  *   how: enum rule_kind, flags, and the offset of the CFA
  * Offsets are in units of 8 bytes. */
 struct rule {

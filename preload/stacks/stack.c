@@ -28,7 +28,7 @@
 
 enum {
     OTHERS = 16, /* how many stacks, other than its own, a thread remembers */
-    /* DEEPER: a slot at most this far below the deepest known slot of another stack still counts as on that stack. */
+    /* DEEPER: a slot at most this far below the deepest known slot of another stack counts as part of that stack. */
     DEEPER = 2 * OS_PAGE,
 };
 
@@ -220,7 +220,7 @@ bool stack_is_alternate(void) {
 }
 
 /* Whether a signal handler has left the hook with slot `inner` by longjmp. `slot` is the slot of a later hook, which
- * calls this function. The earlier hook was left if its slot was further in than the later hook's, or the same. */
+ * calls this function. The earlier hook was left if its slot is further in than `slot` or equal to `slot`. */
 static bool has_left(const struct stack *self, uintptr_t inner, uintptr_t slot) {
     const struct region *on =
         region_has(&self->own.known, inner) || !self->other ? &self->own.known : &self->other->extent;
@@ -292,7 +292,7 @@ uint32_t stack_site_of_address(uintptr_t address) {
     return stack_site_of(stack == TREE_NONE ? TREE_ROOT : stack, address);
 }
 
-/* The site of the call's address alone, if the stack cannot be found. */
+/* Call it if the stack cannot be found. Returns a site whose stack is the call's address alone. */
 static uint32_t site_of_caller(const struct caller *caller) {
     ledger_lost(SNAP_LOST_FRAMES);
     return stack_site_of_address(caller->address);
@@ -321,9 +321,9 @@ static uint32_t site_for_nobody(const struct caller *caller) {
 }
 
 /* Whether it is certain that the hook that works in `self` was left by longjmp. A later hook, which works in `by`, has
- * just unwound its stack to the end. If that stack has a signal frame further in than the earlier hook, the earlier
- * hook is only interrupted. Both hooks must run on the thread's own stack, because a program may leave another stack
- * and enter it again. */
+ * just unwound the stack to its end. If the stack has a signal frame further in than the hook of `self`, that hook may
+ * have been interrupted, not left. Both hooks must run on the thread's own stack, because a program may leave another
+ * stack and enter it again. */
 static bool is_left_behind(const struct stack *self, const struct stack *by, uintptr_t slot) {
     bool same_stack = region_has(&by->own.known, self->busy) && region_has(&by->own.known, slot) && slot < self->busy;
     return self->busy && same_stack &&
@@ -373,7 +373,8 @@ static INLINE uint32_t site_of_leaf(struct stack *self, struct caller caller, co
     return likely(leaf) ? site : site_in_full(caller.slot, caller.address, caller.rbp);
 }
 
-/* Continues a look-up when the leaf in the first place of `asked` does not have the stack. */
+/* A leaf can be in either of two places, which follow from the hash `asked`. Continues a look-up when the leaf in the
+ * first place does not have the stack. */
 __attribute__((noinline)) static uint32_t site_in_second(struct stack *self, uintptr_t slot, uintptr_t address,
                                                          uintptr_t rbp) {
     struct caller caller = {slot, address, rbp};

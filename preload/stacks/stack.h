@@ -55,7 +55,7 @@ bool stack_has_left(uintptr_t inner, uintptr_t slot);
 bool stack_has_left_call(const struct caller *inner, uintptr_t slot);
 
 /* Whether the calling thread is on an alternate signal stack. (Such a stack may lie in an outer frame of the thread's
- * own stack.) Also true if the kernel must not be asked. */
+ * own stack.) Also true if this cannot be found out, for example in a sandbox. */
 bool stack_is_alternate(void);
 
 /* The number of unmappings. Call stack_note_unmapping after memory was unmapped or made inaccessible: the memory may

@@ -111,8 +111,8 @@ static uint32_t take_all_of(uint32_t list) {
     return (uint32_t)seen & FREE_ID;
 }
 
-/* Takes `length` words. A longer piece is cut. The rest stays free, so the rest must be long enough for the head of a
- * free piece. */
+/* Takes `length` free words. If no piece has this length, cuts a longer piece. The rest of that piece stays free, so it
+ * must be long enough for the head of a free piece. */
 static uint32_t take_free(uint32_t length) {
     if (!__atomic_load_n(&words_were_freed, __ATOMIC_RELAXED) || !ledger_is_ours()) return TREE_NONE;
     uint32_t id = take_free_of(length);
@@ -184,9 +184,9 @@ uint32_t tree_stack_known(uint32_t place) {
     return first_place(index_find(&edges, hash_edge(&edge), &edge));
 }
 
-/* Only the innermost place of a run can have a site. If `place` is another one, this function makes a second place for
- * the same stack: a run without a frame. Some memory is reserved for such runs (BUDGET_ENDS), because when memory is
- * short, events of new stacks are counted at such places further out. */
+/* Only the innermost place of a run can have a site. If `place` is not the innermost place of its run, this function
+ * makes a second place for the same stack: a run without a frame. Some memory is reserved for such runs (BUDGET_ENDS),
+ * because they are needed when memory is short: then the events of a new stack are counted at an outer place. */
 uint32_t tree_stack(uint32_t place) {
     const struct edge edge = {place, SNAP_RUN_FRAME};
     uint32_t stack = tree_stack_known(place);

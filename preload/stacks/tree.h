@@ -67,7 +67,8 @@ void tree_forget_uses(void);
  * on using that place. */
 enum progress tree_hide(struct tree_walk *walk);
 /* Call it when no thread can have a hidden place any more. The words of hidden runs that are not in use become free.
- * Hidden runs that are in use are shown again; but a run that has a twin stays hidden until a later fold frees it. */
+ * Hidden runs that are in use become visible to look-ups. The exception: if another run with the same start was added
+ * meanwhile, the hidden run stays hidden until a later fold frees it. */
 enum progress tree_give_away(struct tree_walk *walk);
 
 /* The bytes of memory that the tree uses, including the table that finds runs. */

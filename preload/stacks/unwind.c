@@ -119,7 +119,7 @@ static inline bool may_be_python(uint32_t how) { return (how & (RULE_EVAL_KNOWN 
 
 /* --- unwinding up to a remembered frame --- */
 
-/* The anchor of the outermost loop so far that has one; 0: none has. */
+/* The anchor of the outermost loop found so far that has an anchor; 0: no loop has an anchor. */
 static uintptr_t last_anchor(const struct steps *self) {
     for (uint32_t i = self->loop_count; i-- > 0;)
         if (self->loops[i].anchor) return self->loops[i].anchor;

@@ -26,7 +26,7 @@ struct task {
     char waits[160]; /* "in futex", "in accept, descriptor 3: tcp 127.0.0.1:80, listens" */
 };
 
-/* A mapped file that is not shared memory. The list has no ledgers of memstow when holdings_load() returns. */
+/* A mapped file that is not shared memory. holdings_load() drops memstow's ledgers from the list before it returns. */
 struct mapped {
     char path[256];
     uint64_t bytes; /* in all mappings of the file */

@@ -40,7 +40,8 @@ bool process_is_alive(char state, uint32_t threads);
 pid_t process_living(pid_t pid);
 /* Whether the process is gone, a zombie, or exiting. */
 bool process_is_over(pid_t pid);
-/* Whether the process that keeps the ledger with this header still runs, on this machine and since this boot. */
+/* Whether the process that keeps the ledger with this header still runs. False also if the process belongs to another
+ * machine or to an earlier boot. */
 bool process_wrote(const struct snap_header *header);
 /* The time since the process started, in nanoseconds. */
 uint64_t process_age(const struct process *process);

@@ -1,5 +1,5 @@
-/* python_threads.h — the Python threads of a running process: their names, whether Python waits for them at its end,
- * and the function that each thread is in; and whether Python is ending.
+/* python_threads.h — finds the Python threads of a running process: the name of each thread, the function that it is
+ * in, and whether Python waits for it at the end. It also finds out whether Python is ending.
  * In: a pid. Out: a list. It reads the memory of the process while the process runs, so data may be torn: all data are
  * checked and bounded. It works for CPython 3.11 and 3.12; for other versions the list is empty. */
 #ifndef MEMSTOW_PYTHON_THREADS_H
@@ -16,7 +16,7 @@ struct python_thread {
     enum python_daemon daemon;
     char name[64];      /* of the Thread object; "": not known */
     char function[160]; /* "get (queue.py)"; "": not known */
-    bool at_end; /* the program's code is over: Python waits for threads, or the module multiprocessing for processes */
+    bool at_end; /* the program's code is over: Python waits for threads, or its multiprocessing waits for processes */
 };
 
 struct python_threads {

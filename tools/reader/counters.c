@@ -7,10 +7,10 @@
  * free a block of another. Of a block that is allocated and freed between the two readings, only one event is counted.
  * If allocations are read first, this is the free. If frees are read first, this is the allocation, so the block looks
  * live.
- * - With marks of the chunks (snapshot.h): the marks are read before and after the counters. If they are the same, the
- *   figures are exact.
- * - Without marks, or if they do not hold still: frees are read before and after the allocations. If the frees of all
- *   threads are the same, the figures are exact for the moment when the allocations were read. */
+ * - If the chunks have marks (snapshot.h), the marks are read before and after the counters. If no mark has changed,
+ *   the figures are exact.
+ * - If there are no marks, or if the marks keep changing, frees are read before and after the allocations. If the frees
+ *   of no thread have changed, the figures are exact for the moment when the allocations were read. */
 #include "tools/reader/counters.h"
 #include "tools/base/list.h"
 
@@ -243,7 +243,8 @@ static bool group_has_marks(const struct group *group) {
     return true;
 }
 
-/* Returns 1 if the counters held still while they were read, 0 if not, or -1.
+/* Returns 1 if the counters did not change while they were read, 0 if they may have changed, or -1 if they cannot be
+ * read.
  *
  * Why this is exact: thread B can free a block of thread A only after A has written the mark of the allocation. So if
  * the free is seen and the allocation is not, A's mark has changed. */
@@ -387,8 +388,8 @@ int counters_tally(struct reader *reader) {
     return result;
 }
 
-/* 1 + the index of the total of this site and class. If there is none, 1 + the index of the total of the site's other
- * class; 0: the site has no total. */
+/* Returns 1 + the index of the total of this site and class. If there is no such total, returns 1 + the index of the
+ * site's total of the other class, or 0 if the site has no total. */
 static uint32_t find_total(const struct reader *reader, uint32_t site, uint8_t class) {
     const struct image *image = reader->image;
     size_t low = 0, high = image->total_count;

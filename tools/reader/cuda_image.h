@@ -44,7 +44,7 @@ uint32_t *cuda_view_indices(const struct image *image);
 size_t cuda_every_count(const struct image *image);
 bool cuda_every_total(const struct image *image, size_t index, struct total *out);
 
-/* The memory of an owner on devices, and its pinned host memory. */
+/* An owner's memory on devices, and its pinned host memory. */
 struct cuda_share {
     uint64_t device_bytes, device_blocks, pinned_bytes;
 };

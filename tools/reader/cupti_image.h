@@ -1,7 +1,7 @@
 /* cupti_image.h — what CUPTI, NVIDIA's profiling interface, reports about CUDA memory, and where the ledger differs
  * from it.
  * In: the sections of a file, which is treated as hostile. Out: the record of the comparison, the listed blocks that
- * differ, and one sentence. */
+ * differ, and a sentence that says what CUPTI reported. */
 #ifndef MEMSTOW_CUPTI_IMAGE_H
 #define MEMSTOW_CUPTI_IMAGE_H
 

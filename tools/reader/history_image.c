@@ -1,5 +1,5 @@
 /* history_image.c — see history_image.h. While the command reads records, the running process may write them or merge
- * points. So the records of a live ledger are read twice, and records that differ between the two are left out. */
+ * points. So the records of a live ledger are read twice, and records that differ the second time are left out. */
 #include "tools/reader/history_image.h"
 
 #include <stdlib.h>
@@ -13,7 +13,7 @@ struct records {
     bool share_times; /* several records may have the same time */
 };
 
-static const uint64_t BYTES_MOST = UINT64_C(1) << 60; /* of one figure: the sum of 16 such figures does not overflow */
+static const uint64_t BYTES_MOST = UINT64_C(1) << 60; /* limit of one figure, so that a sum of 16 does not overflow */
 
 static bool are_bytes(const uint64_t *figures, size_t count) {
     for (size_t i = 0; i < count; i++)

@@ -38,8 +38,8 @@ static int load_stacks(struct reader *reader) {
     return order_nodes(image) < 0 ? reader_memory(reader) : 0;
 }
 
-/* Loads the tables that only people look at: call stacks, the origins and records of misuse that refer to them, memory
- * over time, and the series (earlier readings, in a snapshot of `memstow leaks`). */
+/* Loads the tables that are only shown to people. They are call stacks, origins and records of misuse (these two refer
+ * to call stacks), memory over time, and the series (in a snapshot of `memstow leaks`: its earlier readings). */
 static int load_to_show(struct reader *reader) {
     if (slots_load_origins(reader) < 0 || cuda_image_lend(reader) < 0 || origin_stacks_lend(reader) < 0 ||
         misuse_image_lend(reader) < 0 || load_stacks(reader) < 0)

@@ -15,7 +15,7 @@ void misuse_image_take_back(struct reader *reader);
 /* Whether the record is of a device's block that a CUDA kernel may have used when the device met an illegal
  * address. */
 bool misuse_is_fault(const struct snap_misuse *misuse);
-/* The misuse as text, "freed twice"; and its name in JSON. */
+/* misuse_words: the misuse as text, such as "freed twice". misuse_kind_name: its name in JSON. */
 const char *misuse_words(const struct snap_misuse *misuse);
 const char *misuse_kind_name(const struct snap_misuse *misuse);
 

@@ -11,7 +11,7 @@
 
 struct reader;
 
-/* Loads the records of a snapshot into the image. Returns 0 or -1. */
+/* Loads NVML's records from a snapshot into the image. Returns 0 or -1. */
 int nvml_image_load(struct reader *reader);
 void nvml_image_clear(struct nvml_image *nvml);
 

@@ -50,15 +50,15 @@ int reader_damaged(const struct reader *reader, uint64_t offset, const char *why
 int reader_memory(const struct reader *reader);
 int reader_truncated(const struct reader *reader, uint64_t offset);
 
-/* Refuses a table of more than 2 GiB. A sparse file could claim one of any size, and reading it would not end. `where`:
- * the offset for the message. Returns 0 or -1. */
+/* Refuses a table of more than 2 GiB. A sparse file could claim a table of any size, and reading it would not end.
+ * `where`: the offset for the message. Returns 0 or -1. */
 int reader_bound(const struct reader *reader, uint64_t where, uint64_t count, size_t record_size);
 
 /* Lists in reader->sections all sections of types that this version reads. Returns 0 or -1. */
 int reader_scan(struct reader *reader);
 
 /* Copies all records of a type into a new array, *records, which the caller frees. Each record is cut to `record_size`,
- * or filled up with zeros. *count: how many there are. Returns 0 or -1. */
+ * or filled up with zeros. *count: the number of records. Returns 0 or -1. */
 int reader_table(struct reader *reader, uint32_t type, size_t record_size, void **records, size_t *count);
 
 /* Makes room for `count` totals in all. Returns 0 or -1. */
