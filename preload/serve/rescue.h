@@ -36,9 +36,9 @@ struct rescue {
     /* is_error: the refusal is an error for the program, which did not only try how much memory there is. judged:
      * `is_error` has been determined. */
     bool judged, is_error;
-    uint32_t waits;        /* how often the request was repeated because others gave memory back */
-    uint64_t left;         /* vram_move_left() when the request was made, or at the latest look (others_gave) */
-    bool tried;            /* a rescue was tried for the request */
+    uint32_t waits; /* how often the request was repeated because others gave memory back */
+    uint64_t left;  /* vram_move_left() when the request was made, or at the latest look (others_gave) */
+    bool tried;     /* a rescue was tried for the request */
 };
 struct rescue rescue_begin(uint64_t bytes, bool in_pool);
 /* Call it when the driver refused the request. True: ask the driver again, because memory has left a device, or

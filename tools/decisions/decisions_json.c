@@ -15,10 +15,10 @@ enum { PART_BYTES = 1 << 20, PART_NAME = 300 };
 struct part {
     const struct decisions *decisions;
     const struct image *image;
-    uint64_t after; /* only triggers with a line behind this one are written */
-    uint8_t *shown; /* by trigger; 1: its lines are written. NULL: all lines are written */
-    uint8_t *named; /* by owner of the image; 1: a written line names the owner. NULL: all owners are written */
-    size_t *bytes;  /* by trigger: the size of its lines, and of the names in them */
+    uint64_t after;         /* only triggers with a line behind this one are written */
+    uint8_t *shown;         /* by trigger; 1: its lines are written. NULL: all lines are written */
+    uint8_t *named;         /* by owner of the image; 1: a written line names the owner. NULL: all owners are written */
+    size_t *bytes;          /* by trigger: the size of its lines, and of the names in them */
     size_t count, left_out; /* how many triggers have a line behind `after`; how many of these are left out */
 };
 
