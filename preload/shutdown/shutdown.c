@@ -52,7 +52,7 @@ static uint64_t stage_begun_ns, stage_limit_ns;
 /* The time limit of an ending. Endings have numbers, because a signal may begin a new ending just after another ending
  * was called off. */
 static struct {
-    uint32_t armed;  /* the number of the ending that goes on; 0: none. The limit's thread waits on this word */
+    uint32_t armed;  /* the number of the ending in progress; 0: none. The limit's thread waits on this word */
     uint32_t number; /* the number of the latest ending */
     uint64_t end_ns;
     int status;
@@ -158,8 +158,8 @@ static void begin_handler(struct handler *self) {
 
 static const char *const stages[] = {"", "stop accepting", "drain", "cancel", "clean", "processes", "threads"};
 
-/* A handler is late when its own time is over. A handler of DRAIN is also late when the time of the stage is over, even
- * if it has not begun. */
+/* A handler is late when its own time is over. A handler of the stage DRAIN is also late when the time of this stage is
+ * over, even if the handler has not begun. */
 static bool is_late(const struct handler *self) {
     uint64_t now = os_now();
     if (self->stage == MEMSTOW_DRAIN && now - stage_begun_ns >= stage_limit_ns) return true;

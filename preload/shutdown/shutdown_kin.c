@@ -45,8 +45,8 @@ struct table {
     struct process list[TABLE_MOST];
 };
 
-/* The kin that looks have found so far, each with the bond by which it was found first. Only one look at a time adds to
- * the list. */
+/* The kin that were found so far, each with the bond by which it was found first. Only one look at a time adds to the
+ * list. */
 static struct known known[KNOWN_MOST];
 static uint32_t known_count, noting;
 
@@ -286,8 +286,8 @@ static bool is_started_by_kin(struct table *table, const struct process *process
     return parent && parent->link && parent->start_ticks <= process->start_ticks;
 }
 
-/* Sets the link of a process that is kin by one of the bonds. The processes in its lists may then be kin, too, so it
- * enters `waiting`. */
+/* If the process is kin by one of the bonds, sets its link and adds it to `waiting`. It is added because the processes
+ * in its lists (`first`) may now be kin, too, and are still to be looked at. */
 static void shutdown_kin_judge(struct table *table, struct process *process) {
     if (!process->link && process->start_ticks >= table->self.start_ticks) {
         if (is_started_by_kin(table, process))

@@ -2,8 +2,8 @@
  * started.
  * In: /proc, and the environment with which processes began. Out: the kin that still run. A look reads all processes
  * once. A process that one look has found is known to later looks by its pid and start time, even after its parent has
- * ended. A look sends no signals. It makes only system calls and takes no lock, because the thread that ends the
- * process at its limit looks, too. */
+ * ended. A look sends no signals. It makes only system calls and takes no lock, because it is also made by the thread
+ * that ends this process at the time limit. */
 #ifndef MEMSTOW_SHUTDOWN_KIN_H
 #define MEMSTOW_SHUTDOWN_KIN_H
 

@@ -94,8 +94,8 @@ void shutdown_list_add(struct shutdown_list *list, const struct shutdown_listed 
 
 /* --- whose list is there now? --- */
 
-/* Whether the list that is there is needed. NOBODYS: it is not. OF_ONE_GONE: the list's program is gone, but a listed
- * process still has to end. OF_ONE_THAT_RUNS: the list's program runs. */
+/* Whether an existing list is still needed. NOBODYS: nobody needs it. OF_ONE_GONE: the program that wrote the list is
+ * gone, but a listed process still has to end. OF_ONE_THAT_RUNS: the program that wrote the list still runs. */
 enum whose { NOBODYS, OF_ONE_GONE, OF_ONE_THAT_RUNS };
 
 static bool number_in(struct jsontext object, const char *name, uint64_t *number) {

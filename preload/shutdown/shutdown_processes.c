@@ -231,8 +231,8 @@ static bool group_lives(const struct end *self, const struct held *held) {
     return look_at_members(self, held, 0).found;
 }
 
-/* Sends the signal to the process and the members of its group that are to end. If all of the group is to end, the
- * group is signalled as a whole: then a process that is being forked gets the signal, too. */
+/* Sends the signal to the process, and to those members of its group that are to end. If all members are to end, the
+ * signal goes to the group as a whole, so that a process that is just being forked gets it, too. */
 static void shutdown_processes_send(const struct end *self, const struct held *held, int number) {
     bool whole = !self->survivor_count || !look_at_members(self, held, 0).some_survive;
     if (whole && signal_group(held, number) && leads_group(&held->child)) return;

@@ -31,8 +31,8 @@ void shutdown_threads_reset(void) {
     memset(&lock, 0, sizeof lock);
 }
 
-/* Whether the thread still runs. Without a free descriptor its start time cannot be read; then it counts as running
- * while the kernel knows its id. */
+/* Whether the thread still runs. If no descriptor is free, the thread's start time cannot be read. In this case the
+ * thread counts as running as long as the kernel knows its id. */
 static bool shutdown_threads_is_there(const struct thread *self) {
     if (os_call(SYS_tgkill, os_pid(), self->tid, 0) == -ESRCH) return false;
     uint64_t now = os_start_ticks(self->tid);
@@ -83,8 +83,8 @@ static void copy_threads(struct wait *self) {
     if (locked) lock_let_go(&lock);
 }
 
-/* Writes a line into the log for each thread that has ended, and takes it out of the list. `last`: the time is over,
- * and the threads that still run are treated in the same way. */
+/* Writes a line into the log for each thread that has ended, and takes the thread out of the list. If `last`, the time
+ * is over, and the function does the same for the threads that still run. */
 static void look_at_threads(struct wait *self, uint64_t took_ns, bool last) {
     for (uint32_t i = 0; i < self->count;) {
         bool there = shutdown_threads_is_there(&self->threads[i]);

@@ -1,6 +1,6 @@
 """Runs a program with a limit of time. In: a command. Out: how it ended, what it said, and what it waited for at its
 limit. The caller never waits longer than the limit plus ENDS, although a process that waits in a driver may not end at
-SIGKILL. Often this process is not the command itself, but one that the command has started."""
+SIGKILL. Often the process that waits is not the command itself, but a process that the command has started."""
 import os, pathlib, signal, subprocess, sys, time
 
 ENDS = 10 # seconds that a killed process has for its end

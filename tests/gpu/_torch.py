@@ -9,7 +9,8 @@ WIDTH, LAYERS = 2048, 6 # 16 MiB each
 
 
 def models(torch, memstow):
-    """A model in its own scope, a model that is assigned, and an input."""
+    """Returns the owners "unet" and "clip", a model for each of them, and an input. The model of "unet" is made in its
+    owner's scope. Both models are assigned."""
     torch.manual_seed(5)
     unet, clip = memstow.owner("unet"), memstow.owner("clip")
     torch.empty(1, device="cuda") # begins CUDA

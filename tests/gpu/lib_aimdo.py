@@ -1,5 +1,5 @@
 # needs: comfy_aimdo
-"""comfy-aimdo manages device memory itself. The report shows the resident part and the owner of each of its ranges.
+"""comfy-aimdo manages ranges of device memory itself. The report shows the resident part and the owner of each range.
 memstow moves nothing while comfy-aimdo is loaded, and the ledger does not count memory that comfy-aimdo maps."""
 import ctypes, json
 

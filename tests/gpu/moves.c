@@ -4,7 +4,7 @@
 #include "gpu.h"
 
 enum { PLAIN = 96 << 20, POOLED = 34 << 20 };
-/* What the driver takes for itself at the first stream and the first pinned memory, at most. */
+/* At most this much memory goes to the driver itself when the first stream and the first pinned memory are made. */
 enum { FIRST = 64 << 20 };
 
 static uint32_t model;

@@ -3,7 +3,7 @@
  * lines; over the simulated driver, a test double, it prints only that it ran. */
 #include "gpu.h"
 
-static const double WARM = 1, USED = 3; /* seconds of work before a measurement, and before a model leaves */
+static const double WARM = 1, USED = 3; /* WARM: seconds of work before a measurement. USED: before a model leaves */
 enum { TURNS = 200, EACH = 500, LIVE = 1000, STEPS = 400, WORDS = 16 << 20 };
 
 static void say(const char *name, double seconds) {

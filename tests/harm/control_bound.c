@@ -28,7 +28,8 @@ static int connect_to(const char *name) {
     return error;
 }
 
-/* Removes sockets of processes that seem to be gone, again and again, by the same rule as memstow in each process. */
+/* Again and again removes the sockets of processes that seem to be gone. memstow does this in each process, by the same
+ * rule. */
 static void remove_stale(void) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     for (DIR *all = opendir(folder);; rewinddir(all))

@@ -1,5 +1,6 @@
-"""A program that closes all descriptors closes none of memstow's. Its descriptor numbers are its own, and a pipe that
-it closes has ended. If the program may have only few descriptors, memstow's descriptors are not among them."""
+"""A program that closes all its descriptors closes none of memstow's, and memstow takes no descriptor numbers from it.
+If the program closes an end of a pipe, memstow keeps no copy of it open. If the program may have only few descriptors,
+memstow's descriptors are not among them."""
 from _control import *
 
 program = Program()
@@ -12,7 +13,8 @@ for _ in range(3):
     program.ask("trigger")
 assert os.path.getsize("own") == 0 and program.tell("descriptors()") == list(range(0, 43))
 
-# When the program closes an end of a pipe, this end is closed: the control thread holds no copy of it.
+# When the program closes the writing end of a pipe, a read of the other end returns nothing, because the control thread
+# holds no copy of the closed end.
 program = Program()
 program.tell("ends = os.pipe()")
 program.tell("owner('a')")
@@ -37,8 +39,8 @@ for few in (0, 3, 4):
     assert "no control socket: " in program.ask("trigger", status=3).stderr
     program.end()
 
-# With fewer descriptors than the control thread could hold, the thread still answers. Without any descriptor, it waits
-# and does not spin.
+# If the limit allows fewer descriptors than the control thread could hold, the thread still answers. If the limit
+# allows no descriptor, the thread sleeps and does not spin.
 program = Program("-ofewer.mst")
 program.tell("owner('a')")
 program.listening()

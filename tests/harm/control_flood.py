@@ -70,8 +70,8 @@ assert "gave back 1.0 MiB" in waiting.communicate(timeout=60)[0]
 for connection in asking:
     assert last(connection)[2] == 0
 
-# Clients that leave while the program works on their request: their entries in the queue stay taken until the program
-# has answered, and are free after that.
+# Clients leave while the program works on their requests. The entries of these requests in the queue stay taken until
+# the program has answered, and are free after that.
 for _ in range(16):
     connection = connected(path)
     connection.send(pack(STOW, 1))

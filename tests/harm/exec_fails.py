@@ -1,5 +1,5 @@
-"""An exec fails, as in every search along PATH. The process and its ledger go on, also in a forked child with threads
-of its own."""
+"""An exec fails, as happens in every search along PATH. The process and its ledger go on. This also holds for a forked
+child with threads of its own."""
 import _fork, support
 
 reports = _fork.run(r'''

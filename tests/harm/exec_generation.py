@@ -1,5 +1,5 @@
-"""The number of times that a process replaced itself is known, whatever the names of the files, and for each function
-of exec. The summary names the last program."""
+"""The ledger says how many times a process has replaced itself by exec. This holds for all names of ledgers and for
+each function of exec. The summary names the last program."""
 import json, pathlib
 
 import support

@@ -1,6 +1,7 @@
-/* fork_in_thread_start FORKS: a signal handler forks while pthread_create runs. Parent and children go on with
- * pthread_create from there, and the new threads run in all of them. Prints how many children ended in order, how many
- * got stuck (without memstow, too: a thread that is not in the child may hold a lock of libc), and how many crashed. */
+/* fork_in_thread_start FORKS: a signal handler forks while pthread_create runs. Then the interrupted pthread_create
+ * goes on in the parent and in the child, and the new thread runs in each of them. Prints how many children ended in
+ * order, how many got stuck, and how many crashed. A child may get stuck without memstow, too, because a thread that is
+ * not in the child may hold a lock of libc. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <signal.h>

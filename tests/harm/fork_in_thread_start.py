@@ -1,6 +1,6 @@
 # needs: cc
-"""A signal handler forks while pthread_create runs. The child goes on: it creates the thread, and the thread runs, as
-they do without memstow."""
+"""A signal handler forks while pthread_create runs. The child still creates the thread, and the thread runs in the
+child. This works with memstow as it does without."""
 import pathlib
 
 import support

@@ -1,9 +1,10 @@
 /* grow.c — makes the ledger grow in every way: threads, large blocks, page-aligned blocks, mappings, modules. First it
  * makes the bad conditions that its arguments name:
  *
- * fsize=N, as=N, nofile (no descriptor is left), rmdir=DIR (with its contents), fill=FILE (until the disk is full)
+ * fsize=N, as=N, nofile (no descriptor is left), rmdir=DIR (removes DIR with its contents), fill=FILE (writes until the
+ * disk is full)
  *
- * Prints what it did, "failed" if memory was refused, and ends with status 7. */
+ * Prints how many allocations and starts of threads failed. Ends with status 7. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>

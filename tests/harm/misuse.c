@@ -48,7 +48,7 @@ static void twice(char *p) {
     drop_again(p);
 }
 
-/* Seven blocks of a size fill a thread's cache; the next one goes elsewhere. */
+/* Seven freed blocks of a size fill a thread's cache. The next freed block of this size goes elsewhere. */
 static void fill_cache(size_t size) {
     char *blocks[7];
     for (int i = 0; i < 7; i++) blocks[i] = make(size);

@@ -160,8 +160,8 @@ assert {function(m["allocated"]) for m in misuses} <= {"make", None}, misuses # 
 check("end of text", "front")
 check("int of zero", "front")
 
-# If a freed block was large, memstow asks the kernel what lies at its address now. Some containers forbid the call that
-# asks; then memstow asks by a pipe.
+# If a freed block was large, memstow asks the kernel what lies at the block's address now. Some containers forbid the
+# system call that memstow uses for this. In such a container, memstow uses a pipe instead.
 check("reused")
 refuse = support.compile(pathlib.Path(__file__).with_name("_refuse.c"))
 tracked = support.run(refuse, support.MEMSTOW, "run", "--quiet", "-o", "out.mst", "--", program, "reused")

@@ -41,7 +41,7 @@ static struct library load(const char *path) {
     return self;
 }
 
-/* The kernel gives a mapping the highest free place. So all places above `end` are taken, up to the loader. */
+/* Maps all free places between `end` and the loader, because the kernel gives a mapping the highest free place. */
 static void take_all_above(uintptr_t end) {
     static char maps[1 << 20];
     uintptr_t before = end, start, stop, highest = getauxval(AT_BASE);

@@ -1,8 +1,13 @@
-/* sandbox_probes.c WAY — asks for sandboxes and does not get them: by probes that cannot succeed (libseccomp's,
- * systemd's, Chromium's), by filters that the kernel refuses, or with a thread that cannot follow. Or a vfork child
- * goes into a sandbox of its own. Prints the result of each call. Afterwards everything is as before: owners can be
- * registered (which takes files), the control thread is there, and a forked child has a ledger. With "then in" the
- * process finally goes into a real sandbox. Ends with status 5. */
+/* sandbox_probes.c WAY — asks for a sandbox in one of four ways, and does not get into it:
+ *
+ * probe: by probes that cannot succeed (those of libseccomp, systemd and Chromium)
+ * refused: by filters that the kernel refuses
+ * thread: for all threads, of which one cannot join the sandbox
+ * vfork: in a vfork child, which alone goes into the sandbox
+ *
+ * Prints the result of each call. Afterwards everything is as before: owners can be registered (this needs files), the
+ * control thread is there, and a forked child has a ledger. With a second argument, "then in", the process finally goes
+ * into a real sandbox. Ends with status 5. */
 #define _GNU_SOURCE
 #include "../prog/abi.h"
 #include "../prog/expect.h"

@@ -71,7 +71,7 @@ __attribute__((unused)) static void abi_find(void) {
     ABI(ABI_FIND)
 }
 
-// With memstow, the result of the call; without it, `otherwise`.
+// Calls the function if memstow is loaded. If memstow is not loaded, the value is `otherwise`.
 #define CALL(otherwise, name, ...) (has_memstow ? abi_##name(__VA_ARGS__) : (otherwise))
 
 #endif

@@ -1,4 +1,4 @@
-/* coroutine.h — coroutines as in libraries: a switch that pushes registers and exchanges stack pointers. */
+/* coroutine.h — coroutines as libraries implement them: a switch pushes registers and exchanges stack pointers. */
 #ifndef COROUTINE_H
 #define COROUTINE_H
 

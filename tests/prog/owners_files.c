@@ -1,5 +1,5 @@
-// A mapped file that was assigned to a model, like a safetensors file: its clean pages are given back, and read again
-// when they are used.
+// A mapped file, like a safetensors file, is assigned to a model. When the model is released or stowed, the kernel gets
+// the clean pages of the file back. The pages are read again when they are used.
 #include "abi.h"
 #include "expect.h"
 

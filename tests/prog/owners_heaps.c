@@ -1,5 +1,6 @@
-// Memory of an owner's own heap: blocks of all sizes and alignments, freed and resized anywhere. It is back with the
-// system as soon as the last block of a retired owner is freed, while other threads go on allocating.
+// An owner's own heap has blocks of all sizes and alignments. They may be freed by another thread, and freed or resized
+// in another owner's scope. When the last block of a retired owner is freed, the heap's memory goes back to the system
+// at once, even while other threads go on allocating.
 // run: --stacks=full
 // run: --stacks=none
 // run: --stacks=none --allocator=mimalloc

@@ -14,8 +14,8 @@ static uint64_t next_random(uint64_t *state) {
     return *state;
 }
 
-/* Each round is higher than the last by some small blocks. They are not noted yet when the large block goes, because a
- * thread holds back its events until they are many. */
+/* The peak of each round is higher than that of the round before. Some small blocks are not counted in the total yet
+ * when the large block is freed, because a thread holds back its events until they are many. */
 static void *churn(void *seed) {
     uint64_t state = 88172645463325252u + 77 * (uint64_t)(uintptr_t)seed;
     void *slots[SLOTS] = {0};

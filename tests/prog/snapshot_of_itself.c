@@ -1,6 +1,6 @@
-// A program writes snapshots of itself, and does not notice the command that does it: no SIGCHLD, no child that a wait
-// would find, no descriptor, no change of errno. This holds if it ignores SIGCHLD, has a handler, or has many waiting
-// threads.
+// A program asks for snapshots of itself, and the memstow command writes them. The program does not notice the command:
+// it gets no SIGCHLD, wait finds no child, no descriptor is added, and errno does not change. This holds if the program
+// ignores SIGCHLD, has a handler for SIGCHLD, or has a thread that waits for children.
 #include "expect.h"
 
 #include <dirent.h>

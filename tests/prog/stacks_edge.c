@@ -1,5 +1,5 @@
-// Call stacks of code that begins at the very end of its stack. By the unwind tables, its return address would lie
-// beyond that end: in foreign memory at first, and later where there is no memory.
+// Call stacks of a function that begins at the very end of its stack. According to the unwind tables, the function's
+// return address lies beyond this end. At first there is foreign memory beyond the end, and later there is no memory.
 // needs: stacks
 // build: -O2
 #include "stacks.h"

@@ -1,5 +1,6 @@
-// There are more stacks than there is memory for, so stacks without live blocks make room. Live memory is exact to the
-// byte, and has its whole stack, whichever thread allocated it, before or after stacks made room.
+// There are more stacks than there is memory for, so stacks without live blocks make room for others. Live memory stays
+// exact to the byte, and each live block keeps its whole stack. This holds for blocks of every thread, and for blocks
+// that were allocated before or after stacks made room.
 // env: MEMSTOW_STACK_MEMORY=3000000
 // run:
 // timeout: 300

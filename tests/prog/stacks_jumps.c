@@ -1,5 +1,5 @@
-// Call stacks after longjmp: frames below the place that was returned to are forgotten, and later calls are seen in
-// their own places.
+// Call stacks after longjmp: the frames that longjmp has left are forgotten, and later calls are seen in their own
+// places.
 // needs: stacks
 // build: -O2
 #include "stacks.h"

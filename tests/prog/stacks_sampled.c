@@ -90,8 +90,8 @@ int main(void) {
     MUST(waitpid(child, &status, 0) == child && status == 0);
     expect_all("make_middle", MIDDLE, MIDDLES, MIDDLES / 2);
     expect_all("make_large", LARGE, LARGES, LARGES / 2);
-    /* The small blocks that grew come from another call of make_small. The report leaves this call out, because it
-     * holds nothing. */
+    /* The blocks that `grow` resized came from another call of make_small. This call holds no memory any more, so the
+     * report leaves it out. */
     expect_all("make_small", SMALL, SMALLS, SMALLS / 2);
     expect_all("grow", GROWN, GROWNS, GROWNS);
     EXPECT("sites[stack[0].function=main].live_bytes", MAPPED);

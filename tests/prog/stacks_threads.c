@@ -36,7 +36,8 @@ FRAME static void descend(unsigned depth, unsigned size) {
     room[0] = room[1];
 }
 
-/* The same functions at other depths, over and over: what is remembered for one depth is wrong for another. */
+/* Allocates again and again, and once from `n` calls deeper. Each thread has another `n`, so a stack that is remembered
+ * for one thread is wrong for another. */
 static void *work(void *number) {
     unsigned n = (unsigned)(uintptr_t)number;
     for (unsigned i = 0; i < 2000; i++) {

@@ -9,7 +9,7 @@
 #include <sys/types.h>
 
 struct live {
-    struct source source; /* a file, which needs source_map to read more than the header; or the process's memory */
+    struct source source; /* a file or the process's memory; call source_map before reading more than the header */
     char path[4096];      /* the ledger's path, as the process sees it; "": it is in memory only */
     bool unlinked;        /* the file was deleted */
 };

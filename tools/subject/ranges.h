@@ -23,8 +23,8 @@ struct ranges {
 
 int ranges_collect(struct ranges *ranges, const struct image *image); /* returns 0, or -1: no memory */
 void ranges_clear(struct ranges *ranges);
-/* The use of the address; *range: the range that has it, or NULL for USE_UNKNOWN. If several ranges have the address,
- * the use that comes first in the enum counts. */
+/* Returns the use of the address. *range becomes the range that contains the address, or NULL for USE_UNKNOWN. If
+ * several ranges contain the address, the use that comes first in the enum counts. */
 enum use ranges_use(const struct ranges *ranges, uint64_t address, const struct use_range **range);
 /* The first edge after the address, at most `limit`. */
 uint64_t ranges_next_edge(const struct ranges *ranges, uint64_t address, uint64_t limit);

@@ -7,8 +7,8 @@
 
 #include <stdio.h>
 
-/* Writes the image, and changes its header and its CUDA sites to those of the snapshot. Returns 0, or -1 with errno
- * set. */
+/* Writes the image as a snapshot. Changes the header and the CUDA sites of `image` to those of the snapshot. Returns 0,
+ * or -1 with errno set. */
 int writer_snapshot(struct image *image, FILE *to);
 
 #endif
