@@ -48,7 +48,8 @@ static void compare_physical_put(enum cuda_space space, const struct snap_cuda_b
 
 static void compare_physical_ours(cupti_visit *visit, void *context) { cuda_blocks_all(visit, context); }
 
-/* Counts the items, and then lists at most 64 more than it has counted. Items beyond these are new, and left out. */
+/* Counts the items, and then makes a list with room for 64 more, because items may be added meanwhile. Items that find
+ * no room are left out. */
 static struct list list_of(compare_blocks *blocks, enum cuda_space space) {
     struct list list = {.space = space};
     blocks(compare_physical_put, &list);

@@ -182,8 +182,9 @@ static int64_t look_at_handler(struct handler *self) {
     return result != 0;
 }
 
-/* The next handler to begin; NULL: none can begin now. If none can begin and none runs, the handlers wait for one
- * another: the first that waits begins. *some_run: some handlers of the stage run. */
+/* Returns the next handler to begin, or NULL if none can begin now. If some handlers wait, but none can begin and none
+ * runs, they wait for one another. Then this returns the first of them. *some_run: whether some handlers of the stage
+ * run. */
 static struct handler *shutdown_pick(uint32_t stage, bool *some_run) {
     struct handler *first = NULL;
     *some_run = false;

@@ -32,9 +32,9 @@ struct shutdown_seed {
     uint64_t start_ticks;
 };
 
-/* Looks for kin of this process, and calls `visit` for each that runs; `visit` NULL: only remembers the kin. The
- * `count` processes in `seeds` count as kin, and so do their kin. Returns 0, or -errno if the processes cannot be
- * read. */
+/* Looks for kin of this process, and calls `visit` for each of them that runs. If `visit` is NULL, it only remembers
+ * the kin. The `count` processes in `seeds` count as kin, and so do their kin. Returns 0, or -errno if the processes
+ * cannot be read. */
 int shutdown_kin_look(const struct shutdown_seed *seeds, uint32_t count,
                       void (*visit)(void *context, const struct shutdown_relative *relative), void *context);
 /* How a process was recognised, in words for the log. */

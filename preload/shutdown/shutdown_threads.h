@@ -13,9 +13,9 @@ int shutdown_thread_add(const char *name);
 /* Waits until all registered threads except the caller have ended, or the time is over. Returns how many are left. Each
  * thread that is waited for gets a line in the log. */
 int64_t shutdown_threads_wait(uint64_t patience_ns);
-/* The number of threads that are left, without memstow's own threads, the calling thread, the thread `asks`, and the
- * thread `limit` (which watches the limit; 0: none). The log gets a line for each of the first 64. The call takes no
- * lock. */
+/* Returns how many threads are left. It does not count memstow's own threads, the calling thread, the thread `asks`,
+ * and the thread `limit`, which watches the time limit (0 if there is no such thread). The log gets a line for each of
+ * the first 64 threads that are left. The call takes no lock. */
 int64_t shutdown_threads_left(uint32_t asks, uint32_t limit);
 /* In a forked child: forgets the threads, which are the parent's. */
 void shutdown_threads_reset(void);

@@ -44,7 +44,7 @@ def is_alive(session):
 
 
 def waits(session):
-    """Where each thread of a session is in the kernel. The stacks are for root alone."""
+    """Returns where each thread of a session is in the kernel. Only root can read the threads' stacks."""
     lines = []
     for pid in processes(session):
         lines.append(f"process {pid}: {read(pathlib.Path(f'/proc/{pid}/cmdline')).replace(chr(0), ' ')}")
@@ -102,7 +102,7 @@ def execute(argv, seconds, said, look=waits, **options):
 
 
 def ask(argv, seconds, folder):
-    """What a short program prints; None: it failed, or did not end in time."""
+    """Returns what a short program prints, or None if the program failed or did not end in time."""
     said = pathlib.Path(folder) / f"asked.{os.getpid()}.{time.monotonic_ns()}"
     try:
         ended = execute(argv, seconds, said, look=lambda _session: "")

@@ -75,7 +75,7 @@ def versions(python, folder):
 
 
 def fault(python, folder):
-    """What is wrong with the device; "": a process can use it."""
+    """Returns what is wrong with the device, or an empty text if a process can use it."""
     ended = _child.execute(_child.python(PROBE, program=python), SLOW, pathlib.Path(folder) / "probe")
     if ended.status is None:
         return f"a process that used the device did not end within {SLOW} s\n{ended.waited_for}"
@@ -83,7 +83,7 @@ def fault(python, folder):
 
 
 def kernel_log(folder):
-    """The errors of the driver in the kernel's log, which not everybody may read; None: it cannot be read."""
+    """Returns the driver's errors in the kernel's log, or None if the log cannot be read. Not every user may do so."""
     said = _child.ask(["dmesg"], QUICK, folder) if shutil.which("dmesg") else None
     return None if said is None else XID.findall(said)
 

@@ -36,7 +36,7 @@ def captured(torch, net, given):
 
 
 def convolve(torch):
-    """cuDNN tries its algorithms; for that, PyTorch asks how much memory there is."""
+    """Runs a convolution for which cuDNN tries its algorithms. To do this, PyTorch asks how much memory there is."""
     torch.backends.cudnn.benchmark = True
     layer = torch.nn.Conv2d(16, 32, 3, padding=1).cuda()
     out = layer(torch.ones(8, 16, 64, 64, device="cuda", requires_grad=True))

@@ -30,7 +30,7 @@ def stowed_on_device(comfy):
 
 
 def check(comfy, workflow):
-    """Compares the output for two seeds, before and after the model was out."""
+    """Checks for two seeds that the output is the same before the model leaves the device and after it is back."""
     expected = [comfy.digest(comfy.run(workflow("keep", seed))) for seed in (1, 2)]
     again = [comfy.digest(comfy.run(workflow("keep", seed))) for seed in (1, 2)]
     assert again == expected, "the output differs from run to run without memstow's doing"

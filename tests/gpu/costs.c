@@ -1,13 +1,13 @@
 // shows
 /* costs.c — what the calls about physical memory cost, at several sizes; and which calls wait for a kernel that runs in
- * another stream. memstow makes such calls when it gives freed memory back, at an allocation or a query of the free
- * memory: if they wait, the program waits. The times are memstow's hooks and the driver together. Over the simulated
- * driver, a test double, no time is shown. */
+ * another stream. memstow makes such calls when it gives freed memory back. It does so when the program allocates, or
+ * asks how much memory is free. So if the calls wait, the program waits. Each time includes memstow's hook and the
+ * driver. With the simulated driver, a test double, no time is shown. */
 #include "gpu.h"
 
 enum { TIMES = 5, LARGEST = 1024, FEW = 1 << 20, MANY = 1 << 26 };
 static const size_t BESIDE[] = {2, 64, LARGEST}; /* MiB, of calls beside a kernel */
-enum { PIECE = 64 }; /* MiB, for all other calls beside a kernel: pinning more may take longer than the kernel */
+enum { PIECE = 64 }; /* MiB, for all other calls beside a kernel. To pin more may take longer than the kernel */
 static const double ENOUGH = 0.3, LEAST = 0.05; /* seconds that the kernel should run, and must */
 
 static CUdeviceptr at, worked_on, allocated, in_stream;

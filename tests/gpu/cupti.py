@@ -1,5 +1,6 @@
 # shows
-"""The hooks and NVIDIA's CUPTI: at the end of a program of each kind, both list the same memory."""
+"""Compares what memstow's hooks and NVIDIA's CUPTI have seen. At the end of each kind of program, both must list the
+same memory."""
 import json, os
 
 import _gpu, support

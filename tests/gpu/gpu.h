@@ -186,7 +186,7 @@ static inline uint32_t gpu_model(const char *name) {
     return (uint32_t)id;
 }
 
-/* Allocates in the model's scope; on a stream, unless it is NULL. */
+/* Allocates in the model's scope. If `stream` is not NULL, the allocation is made on that stream. */
 static inline CUdeviceptr gpu_alloc_for(uint32_t model, size_t bytes, const CUstream *stream) {
     CUdeviceptr at = 0;
     MUST(!abi_memstow_scope_enter(model));

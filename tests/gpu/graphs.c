@@ -1,6 +1,6 @@
 // env: MEMSTOW_CUDA_MOVES=2M
 /* graphs.c — CUDA graphs that were captured before a model left the device can be replayed after it has come back.
- * Nothing moves during a capture, and memory of a capture belongs to the graph. */
+ * Nothing moves during a capture. Memory that is requested in a capture belongs to the graph, not to the model. */
 #include "gpu.h"
 
 enum { BYTES = 16 << 20, WORDS = BYTES / 4 };

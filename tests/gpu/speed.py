@@ -2,9 +2,9 @@
 # shows
 """The speed table. It has three measurements: what the hooks add to a pair of cuMemAllocAsync and cuMemFreeAsync; what
 they add while the device is busy; and the speed of moves. Moves are compared with the driver's own copies of the same
-amount of pinned memory in the same run. A missed goal fails. Moves have a goal if the host's memory may stay pinned.
-They have no goal if their content goes through buffers, because their speed then also depends on the host's processors
-and memory."""
+amount of pinned memory in the same run. The test fails if a goal is missed. Moves have a goal if the host's memory may
+stay pinned. They have no goal if their content goes through buffers, because their speed then also depends on the
+host's processors and memory."""
 import os, pathlib, statistics
 
 import _gpu, support

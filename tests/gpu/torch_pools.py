@@ -1,6 +1,7 @@
 # needs: torch
-"""A PyTorch pool for each model, on PyTorch itself. In nested scopes and two threads, each segment belongs to one
-model. drop_pools() gives cached memory back. A graph that is captured in a scope has its own memory."""
+"""Each model has a PyTorch pool of its own. This is tested with the real PyTorch. In nested scopes and two threads,
+each segment belongs to one model. drop_pools() gives cached memory back. A graph that is captured in a scope has its
+own memory."""
 import threading
 
 import _gpu, support

@@ -1,4 +1,4 @@
-"""Random calls of the registration ABI, for some seconds in each mode, and over jemalloc."""
+"""Calls the registration ABI at random for some seconds in each mode, with glibc's malloc and with jemalloc."""
 import os, pathlib, random, sys
 
 import support

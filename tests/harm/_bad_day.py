@@ -1,4 +1,5 @@
-"""Shared by the tests of bad conditions: a program that makes its ledger grow, with and without memstow."""
+"""Shared by the tests of bad conditions. They run a program with memstow and without it. With memstow, the program
+makes its ledger grow."""
 import pathlib, resource
 
 import support

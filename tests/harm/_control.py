@@ -35,7 +35,8 @@ WAITING, WORKING, DONE = 16, 17, 18
 
 
 class Program:
-    """tell() sends a line and returns its value. begin() sends a line, and after() returns its value later."""
+    """A program under memstow that executes lines of Python. tell() sends it a line, and returns the value of the line.
+    begin() only sends a line; after() waits for the value of this line, and returns it."""
 
     def __init__(self, *options, runtime=None, **more):
         self.runtime = pathlib.Path(runtime or "run").resolve()

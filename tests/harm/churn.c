@@ -134,7 +134,7 @@ static void *churn(void *argument) {
         b = __atomic_exchange_n(&exchange[rand_r(&seed) % SLOTS], b, __ATOMIC_ACQ_REL);
         if (b) destroy(t, b);
         if (t == mine->threads + 1 &&
-            rand_r(&seed) % 8 == 0) /* one thread only: if several map, some events may wait in a queue */
+            rand_r(&seed) % 8 == 0) /* only one thread maps, because with several some events may wait in a queue */
             change_map(t, maps, (int)(rand_r(&seed) % MAPS));
     }
     for (int i = 0; i < MAPS; i++)
@@ -178,7 +178,7 @@ int main(int count, char **arguments) {
     int fd = open(arguments[1], O_RDWR | O_CREAT, 0600), children = atoi(arguments[3]);
     size_t length = PROCESSES * sizeof *file;
     if (fd < 0 || ftruncate(fd, (off_t)length)) return 3;
-    /* Mapped by a raw call, so that it is not counted itself. */
+    /* A raw system call maps the file, so that memstow does not count this mapping. */
     file = mine =
         (void *)syscall(9 /* mmap */, 0L, length, (long)(PROT_READ | PROT_WRITE), (long)MAP_SHARED, (long)fd, 0L);
     close(fd);

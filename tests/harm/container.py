@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # needs: cc
 """In a container that forbids copies of memory by the kernel's own calls (Docker 20.10 does), the functions of
-memstow.h work as elsewhere, and refuse invalid pointers. The functions of the store do so, too, also without free
-descriptors."""
+memstow.h work as elsewhere, and refuse invalid pointers. So do the functions of the store, even if no descriptor is
+free."""
 import pathlib, sys
 
 import support

@@ -18,7 +18,7 @@
 
 static const char *folder;
 
-/* The error of a connection to the socket; 0: somebody listens. */
+/* Returns the errno of a failed connection to the socket, or 0 if somebody listens there. */
 static int connect_to(const char *name) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     snprintf(address.sun_path, sizeof address.sun_path, "%s/%s", folder, name);

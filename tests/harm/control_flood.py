@@ -1,5 +1,5 @@
-"""Clients that hang, send garbage or half a message, connect a thousand times, or leave at any time do no harm: the
-program goes on, other clients get answers, and nothing piles up."""
+"""A client may hang, send garbage or half a message, connect a thousand times, or leave at any time. This does no harm:
+the program goes on, other clients get answers, and nothing piles up."""
 import random
 
 from _control import *

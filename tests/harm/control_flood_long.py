@@ -1,6 +1,7 @@
 # timeout: 900
 # long
-"""control_flood with garbage for ten minutes: the program goes on, answers, and nothing piles up."""
+"""Like control_flood, but clients send garbage for ten minutes. The program goes on and answers, and nothing piles
+up."""
 import random, time
 
 from _control import *

@@ -1,5 +1,5 @@
-"""A forked child begins without the control thread, has a socket of its own from its first owner on, and does nothing
-to its parent's. Forks in the middle of requests do no harm to either."""
+"""A forked child begins without the control thread. From its first owner on it has a socket of its own. It does nothing
+to its parent's socket. Forks in the middle of requests harm neither parent nor child."""
 from _control import *
 from support import expect_exit
 

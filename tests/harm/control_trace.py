@@ -1,6 +1,6 @@
-"""A program with an owner has one thread more, and after its first request a worker, too. Both take no signals. The
-program gets nothing else: no descriptor, no handler, no mask, no child. Its socket can be used by its user only, and
-goes when the program ends."""
+"""memstow adds one thread to a program that has an owner, and a worker thread after the first request. Neither takes
+signals. The program gets nothing else: no descriptor, no handler, no mask, no child. Only the program's user can use
+its socket, which is removed when the program ends."""
 import re
 
 from _control import *

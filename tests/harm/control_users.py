@@ -1,8 +1,8 @@
 # needs: root
-"""Only the user of the process may send requests. Other users cannot reach the socket. A user who can, such as root, is
-refused by the process. A process that changes its user does so in all its threads. A process that changes its root can
-still be reached. A folder that others could have made is not used. If no thread can be made, the program goes on
-without one."""
+"""Only the user of the process may send requests. Other users cannot reach the socket. If another user can reach it, as
+root can, the process refuses that user. A process that changes its user does so in all its threads. A process that
+changes its root can still be reached. A folder that others could have made is not used. If no control thread can be
+made, the program goes on without it."""
 import re, support
 from _control import *
 

@@ -73,7 +73,7 @@ assert sorted(p["exec_generation"] for p in main) == list(range(12)), json.dumps
 children = {p["name"]: p["exec_generation"] for p in reports.values() if "forked" in p["name"]}
 assert children == {"vforked": 0, "forked": 0}, children
 
-# A program that gets an environment without the library gets nothing added to it.
+# If a program is started with an environment without the library, memstow adds nothing to this environment.
 done = support.memstow("run", "--quiet", "-o", "clean.mst", "sh", "-c", "exec env -i env")
 assert "MEMSTOW" not in done.stdout and "LD_PRELOAD" not in done.stdout, done.stdout
 

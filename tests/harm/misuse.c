@@ -64,7 +64,7 @@ static void freed_twice(void) {
     if (is("calloc")) twice(calloc(5, 20));
     if (is("aligned")) twice(memalign(256, 100));
     if (is("page")) twice(valloc(5000));
-    if (is("between")) { /* the next block is freed, too, and merged with it; they are not last in the heap */
+    if (is("between")) { /* p is merged with the next block, which is freed, too; `kept` lies behind them */
         char *p = make(3000), *q = make(3000);
         kept = make(3000);
         drop(p);

@@ -144,7 +144,7 @@ small = front | {"size_bytes": 20}
 check("byte-3-41-free", "small", message=False, times=1, **small)
 for n, change in (6, "41"), (7, "a6"):
     check(f"byte-{n}-{change}-resize", "small", message=False, times=1, **small | {"call": "realloc", "now": "resize"})
-# The size is overwritten by a small number that is close to the size. memstow does not take this number for the size.
+# A small number overwrites the lower half of the size. memstow does not take this number for the size.
 for size, value in ((8, 0), (8, 7), (20, 1), (24, 0), (24, 10), (40, 10), (1050, 1034), (1050, 1051)):
     check(f"int-{size}-{value}", "small", message=False, times=1, **small | {"size_bytes": size})
 # If a byte of the site or seal is changed, the header is not taken for the header of another kind of block, such as an

@@ -1,6 +1,6 @@
-/* misuse_halves.c HOW — frees a block twice from a library. A second library is loaded at addresses with the same lower
- * halves. HOW: "large" for a block that has a mapping of its own, otherwise a small one. Ends with status 99 if the
- * second library did not get such addresses. */
+/* misuse_halves.c HOW — frees a block twice from a library. A second library is loaded at addresses whose lower halves
+ * are the same as those of the first library's addresses. If HOW is "large", the block has a mapping of its own.
+ * Otherwise, the block is small. Ends with status 99 if the second library did not get such addresses. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <elf.h>

@@ -1,8 +1,8 @@
 # timeout: 400
 """A report or snapshot of a running program, taken from outside, is wrong by no more than the operations in flight. The
-program holds the same total at every moment, except for one block a thread, however fast its counters grow. If the
-counters of a site changed while they were read, the site is marked as inexact, and blocks that were freed meanwhile are
-missing."""
+counters of the program grow fast, but its total of live bytes stays the same, except for one block a thread. If the
+counters of a site changed while they were read, the site is marked as inexact. Blocks that were freed during the
+reading are missing."""
 import pathlib, subprocess, time
 
 import support

@@ -1,6 +1,6 @@
 /* runs.c — many runs of a program with threads that allocate at many call stacks in scopes of their own. Each run
  * leaves blocks, which are freed AGE runs later. Arguments: runs, threads, and how often each node allocates in a run
- * (200). At the end the program prints how many bytes each owner must have. */
+ * (200 if this argument is missing). At the end the program prints how many bytes each owner must have. */
 #include "../prog/abi.h"
 #include "../prog/expect.h"
 

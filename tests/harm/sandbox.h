@@ -11,8 +11,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Goes into a sandbox that kills at the calls in `killed`. how: "prctl", "seccomp" or "syscall" (prctl by syscall()): a
- * sandbox for this thread; "all threads": a sandbox for all threads, by seccomp. */
+/* Goes into a sandbox that kills at the calls in `killed`. If `how` is "prctl", "seccomp" or "syscall", the sandbox is
+ * for this thread only; "syscall" means a call of prctl by syscall(). If `how` is "all threads", the sandbox is for all
+ * threads, by seccomp. */
 static void sandbox_enter(const char *how, const int *killed, size_t count) {
     struct sock_filter code[2 * 32 + 2] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr))};
     int n = 1;

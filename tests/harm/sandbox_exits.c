@@ -1,8 +1,8 @@
 /* sandbox_exits.c HOW — goes into a sandbox that kills a process when it asks for its own id or its thread's. Then a
  * thread leaves by pthread_exit (thread), threads allocate at the same time (threads), another filter is added
  * (filter), a forked child allocates and ends (fork), a vfork child ends at once (vfork), or an exec fails (failing
- * exec) or succeeds (exec). The program ends by exit, _exit or quick_exit, or from main; with status 5, except after an
- * exec. */
+ * exec) or succeeds (exec). The program ends by exit, _exit or quick_exit, or by a return from main. Its exit status is
+ * 5, except after a successful exec. */
 #define _GNU_SOURCE
 #include "sandbox.h"
 

@@ -1,7 +1,7 @@
-/* sandbox_first_owner.c TIMES — the first owner comes on one thread while another takes all threads into a sandbox. The
- * sandbox kills at calls that only a thread of memstow's makes. This is done TIMES times, each in a child of its own.
- * Making a thread takes long here, as in a debugger. Prints how many children the sandbox has killed. Or:
- * sandbox_first_owner.c probe — the other thread's call fails, and the program goes on until its input ends. */
+/* sandbox_first_owner.c TIMES — one thread registers the first owner while another thread puts all threads into a
+ * sandbox. The sandbox kills at calls that only a thread of memstow's makes. This is done TIMES times, each time in a
+ * new child. To make a thread takes long here, as in a debugger. Prints how many children the sandbox has killed.
+ * sandbox_first_owner.c probe — the call that begins the sandbox fails. The program goes on until its input ends. */
 #define _GNU_SOURCE
 #include "../prog/abi.h"
 #include "../prog/expect.h"

@@ -1,6 +1,6 @@
-"""The first owner comes while another thread is on its way into a sandbox for all threads: either the thread of the
-control socket ends before the sandbox begins, or it is not made at all. If the other thread's call fails, the process
-has its control socket in the end."""
+"""A thread registers the program's first owner while another thread puts all threads into a sandbox. Either the thread
+of the control socket ends before the sandbox begins, or memstow does not make this thread at all. If the call that
+begins the sandbox fails, the process has its control socket in the end."""
 import os, pathlib, subprocess
 
 import support

@@ -42,7 +42,7 @@ static useconds_t answer_us = 300000;
 static void *answer(void *disk) {
     struct seccomp_notif call = {0};
     MUST(ioctl(*(int *)disk, SECCOMP_IOCTL_NOTIF_RECV, &call) == 0);
-    usleep(answer_us); /* the other thread waits at this moment, or has gone on: both end well */
+    usleep(answer_us); /* another thread may wait in sandbox_enter meanwhile, or return from it. Both end well */
     struct seccomp_notif_resp go_on = {.id = call.id, .flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE};
     MUST(ioctl(*(int *)disk, SECCOMP_IOCTL_NOTIF_SEND, &go_on) == 0);
     return NULL;

@@ -1,5 +1,5 @@
-"""A handler maps, unmaps and advises at a high rate, in the middle of threads that do the same (these are plain system
-calls, which handlers may make). At the end totals are exact."""
+"""A signal handler maps memory, unmaps it and calls madvise at a high rate. It interrupts threads that do the same.
+(These are plain system calls, which handlers may make.) At the end, the totals are exact."""
 import support
 
 program = support.compile(r'''

@@ -35,7 +35,7 @@ int main(void) {
 
 
 def lines_of(what):
-    """The lines of a file or a process. They must be whole and in order."""
+    """Returns the lines of the trace in a file or of a process. Fails if they are not whole and in order."""
     document = json.loads(memstow("decisions", what, "--json").stdout)
     lines = document["lines"]
     assert not document["faults"] and document["lines_lost"] == 0, document["faults"]

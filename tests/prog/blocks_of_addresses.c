@@ -94,7 +94,8 @@ static void owners(void) {
     free(given);
 }
 
-// Invalid addresses, and addresses in the middle of something; structures of other versions; invalid pointers.
+// Looks up a block among invalid addresses and addresses of other things. Passes structures of other sizes, and invalid
+// pointers.
 static void nonsense(void) {
     struct memstow_block block = {0};
     char shorter[16];

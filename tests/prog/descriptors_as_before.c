@@ -57,7 +57,7 @@ static void errors(void) {
     MUST(fcntl(-1, F_DUPFD, 0) == -1 && errno == EBADF);
 }
 
-/* The handler runs on the smallest stack that the kernel allows, and 1 KiB more for the call. */
+/* The handler's stack has the smallest size that the kernel allows, plus 1 KiB for the call. */
 static volatile sig_atomic_t handled;
 static void handle(int number) {
     (void)number;

@@ -1,5 +1,5 @@
-// dlsym and dlvsym answer as without memstow: RTLD_NEXT is the definition after the caller, an entry point of CUDA is
-// only found if there is one, and dlerror is the same.
+// dlsym and dlvsym give the same answers as without memstow. RTLD_NEXT means the definition after the caller. An entry
+// point of CUDA is found only if it exists. dlerror gives the same errors.
 // build: -rdynamic
 #include "expect.h"
 

@@ -1,4 +1,4 @@
-// free never changes errno, and successful calls do not either, also on the slow paths. Refused calls set it.
+// Neither free nor a successful call changes errno, not even on a slow path. A refused call sets errno.
 #include "expect.h"
 
 #include <errno.h>

@@ -21,7 +21,7 @@ static struct blocks made[1 + WAYS * (OWNERS + 1) + TOGETHER];
 static size_t length(int size) { return ((size_t)size + 1) * 200; }
 static bool survives(int size, int i) { return size == SURVIVING_SIZE && i >= EACH - SURVIVORS; }
 
-/* Opens an owner, and allocates its blocks, which are filled with its number. */
+/* Opens an owner, allocates blocks for it, and fills them with the lowest byte of `number`. */
 static uint32_t live(uint32_t number) {
     uint32_t owner = (uint32_t)CALL(1, memstow_owner_open, MEMSTOW_MODEL, "model", "test", number, 0);
     CALL(0, memstow_scope_enter, owner);
@@ -57,8 +57,8 @@ static void live_and_go(uint32_t number, bool retired_first, bool in_another_thr
     if (!retired_first) CALL(0, memstow_owner_retire, owner);
 }
 
-/* Another thread frees memory of retired owners, and no heap is made after that: a trigger gives the memory back.
- * Returns the kilobytes that the trigger gave back. */
+/* Retires owners, lets another thread free their memory, and calls memstow_trigger. No heap is made between the frees
+ * and the trigger. Returns how many kilobytes were given back. */
 static long given_back_by_a_trigger(uint32_t first) {
     for (uint32_t i = first; i < first + TOGETHER; i++) {
         uint32_t owner = live(i);

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A library has functions of its own with names of libc's that are plain words. They get the same arguments and return
-the same values as without memstow, whatever their parameters, also if they are called before memstow has begun."""
+"""A library has its own functions whose names are those of libc's functions, such as open. They get the same arguments
+and return the same values as without memstow, whatever their parameters are, even before memstow has begun."""
 import support
 
 DECLARED = """

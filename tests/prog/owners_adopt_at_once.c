@@ -1,5 +1,5 @@
-// Two threads let two owners adopt each other at the same time: one of the two calls is refused, and threads with
-// memory of either owner go on.
+// Two threads let two owners adopt each other at the same time. One of the two calls is refused. After that, memory can
+// still be allocated and freed in the scope of either owner.
 #include "abi.h"
 #include "expect.h"
 

@@ -33,7 +33,7 @@ int main(void) {
     give_back(longer, between);
     char *whole = allocate(WHOLE);
     MUST(whole == first && freed < whole + WHOLE - 64);
-    // FREED's header, with another size in it, is near. There is no block at any place behind it.
+    // FREED's old header, with another size in it, is near these addresses. No block begins at any of them.
     for (char *inside = freed - 32; inside <= freed + 32; inside += 16)
         MUST(CALL(-1, memstow_assign, owner, inside, 4) < 0);
     MUST(CALL(0, memstow_assign, owner, whole, WHOLE) == 0);

@@ -80,7 +80,7 @@ static void scopes(uint32_t model, uint32_t other, uint32_t node) {
     refuse(abi_memstow_scope_leave(model));
 }
 
-/* A text that ends exactly at the end of memory, and one that does not end there. */
+/* A text whose end is the last byte of the memory is accepted. A text that has no end in the memory is refused. */
 static void texts_at_the_border(void) {
     char *pages = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     MUST(pages != MAP_FAILED && munmap(pages + 4096, 4096) == 0);

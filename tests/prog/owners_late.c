@@ -1,4 +1,5 @@
-// The registration ABI at bad moments: in a signal handler, in a thread that is about to end, at exit, and after it.
+// The registration ABI is called at bad moments: in a signal handler, in a thread that is about to end, in a
+// function of atexit, and in a destructor of the program.
 #include "abi.h"
 #include "expect.h"
 

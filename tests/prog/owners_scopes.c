@@ -27,7 +27,8 @@ static uint32_t open_owner(uint32_t kind, const char *name, uint64_t key) {
     return (uint32_t)CALL(1, memstow_owner_open, kind, name, "test", key, 0);
 }
 
-// The live bytes under one tag, by memstow_shares. With too little room it only returns the number of shares.
+// Returns the live bytes under one tag, which it gets from memstow_shares. Checks also that memstow_shares returns the
+// number of all shares if there is too little room for them.
 static uint64_t share(uint32_t model, uint32_t node, uint32_t run) {
     struct memstow_share shares[64];
     int64_t count = abi_memstow_shares(shares, 64, sizeof *shares);

@@ -1,4 +1,5 @@
-// Free memory that a thread's heap keeps is found although madvise has cut its mapping into several, as numpy does.
+// A thread's heap keeps free memory. It is found even if madvise has split the heap's mapping into several mappings.
+// numpy calls madvise in this way.
 // build: -pthread
 #include "expect.h"
 

@@ -1,4 +1,5 @@
-// rbp may have any value in code without frame pointers: here -8, in a deep recursion that looks up many stacks.
+// In code without frame pointers, rbp may have any value. Here it is -8 at each call of malloc. The calls come from a
+// recursion, at many different depths.
 // needs: stacks
 // build: -O2 -fno-optimize-sibling-calls
 #include "stacks.h"

@@ -1,6 +1,6 @@
-// If nearly all stacks are dead, room is made before the memory for stacks is full, so no stack is lost, however many
-// stacks there are. (There is one exception: if the thread that makes room has to wait for a processor, the other
-// threads go on without waiting for it, and lose stacks.)
+// If nearly all stacks are dead (they have no live blocks), room is made before the memory for stacks is full. So no
+// stack is lost, however many stacks there are. There is one exception: if the thread that makes room has to wait for a
+// processor, the other threads go on without waiting for it, and lose stacks.
 // env: MEMSTOW_STACK_MEMORY=8000000
 // needs: stacks
 // timeout: 300

@@ -1,5 +1,5 @@
-// Call stacks through libraries that are loaded at one address in turn. Data about one library's code is not used for
-// the next library.
+// Call stacks through libraries that are loaded one after the other at the same address. Data about one library's code
+// is not used for the next library.
 // needs: stacks
 // build: -O2
 #include "stacks.h"

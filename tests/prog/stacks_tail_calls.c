@@ -1,4 +1,5 @@
-// Call stacks where a call is a jump: the function that jumped is not on the stack, and no other takes its place.
+// Call stacks where a call is a jump. The function that jumped is not on the stack, and no other function is in its
+// place.
 // needs: stacks
 // build: -O2 -foptimize-sibling-calls
 #include "stacks.h"

@@ -99,7 +99,8 @@ static void triggers(void) {
     MUST(trigger_begin(MEMSTOW_REQUEST, "", 0, NULL, 0, 0) == 0 && trigger_end() == 0);
 }
 
-/* The program's decisions have another size than the library's. Nothing is written beyond the program's array. */
+/* The program's structure of a decision is larger or smaller than the library's. Nothing is written beyond the
+ * program's array. */
 static void sizes(void) {
     struct {
         struct memstow_decision decision;

@@ -7,7 +7,8 @@
 
 #include <sys/types.h>
 
-/* True: measured. False: not possible (for example, without permission), and the image's flags say so. */
+/* Returns whether the memory could be measured. If it could not (for example, without permission), the image's flags
+ * say so. */
 bool measure_residency(struct image *image, pid_t pid);
 
 #endif

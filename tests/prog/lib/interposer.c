@@ -9,6 +9,6 @@ const char *tell(void) {
     return next ? next() : "nobody comes next";
 }
 
-/* Looks up a function behind this library; NULL: there is none. */
+/* Returns the function of this name in the libraries after this one, or NULL if none of them has it. */
 void *look_behind(const char *name);
 void *look_behind(const char *name) { return dlsym(RTLD_NEXT, name); }
