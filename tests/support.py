@@ -46,7 +46,8 @@ def memstow(*arguments, **options):
 
 
 def track(*argv, options=(), file="out.mst", **more):
-    """Runs a command under `memstow run` and returns it completed. report(file) then has its memory."""
+    """Runs a command under `memstow run` and returns the completed process. Call report(file) for the report of its
+    memory."""
     return memstow("run", "--quiet", "-o", file, *options, "--", *argv, **more)
 
 
@@ -182,8 +183,9 @@ def wait_for(condition, seconds=60, what="it"):
 
 
 def interrupt(process, send):
-    """Interrupts a Python program until it ends, and waits for it. Python drops an interrupt that comes while it runs
-    the callback of a weak reference, so send() is called again after a while."""
+    """Calls send(), which interrupts a Python program, and waits until the program ends. If it does not end within 20
+    seconds, calls send() again, because Python drops an interrupt that comes while it runs the callback of a weak
+    reference."""
     def has_ended():
         with contextlib.suppress(ProcessLookupError):
             send()

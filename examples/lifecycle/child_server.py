@@ -1,6 +1,6 @@
-"""A ComfyUI node that starts a child server, for the test T6 of comfyui.scenario: link it into custom_nodes. With
-memstow's node pack there, the server is registered with the coordinator of endings, and ends with ComfyUI. Without the
-pack the server stays, and T6 says so."""
+"""A ComfyUI node that starts a child server, for the test T6 of comfyui.scenario. Link this file into custom_nodes. If
+memstow's node pack is installed, too, the server is registered with the coordinator of endings, and ends with ComfyUI.
+Without the pack the server goes on when ComfyUI has ended, and T6 says so."""
 import subprocess
 import sys
 

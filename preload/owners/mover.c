@@ -61,7 +61,7 @@ static struct {
     uint64_t number, moved, wanted;
     struct figures {
         uint64_t number, moved, wanted;
-    } over[OVER]; /* the moves that ended most recently; a move is at its number modulo OVER */
+    } over[OVER]; /* the moves that ended most recently; move number N is at index N % OVER */
 } hand;
 
 static void note_in_ledger(const struct mover *self) {

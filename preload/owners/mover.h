@@ -43,8 +43,8 @@ void mover_begin_call(void);
  * call, request or work do not begin. Returns the number of the move; -ENOENT: there is no such move; -EBUSY: a lock
  * stayed taken. */
 int64_t mover_end(uint32_t owner, bool out);
-/* Whether the move with this number still goes on; true also if that cannot be told now. *moved and *wanted get the
- * bytes of the move, if they are still known. */
+/* Whether the move with this number still goes on. Also true if a lock stayed taken, so that this is not known. *moved
+ * and *wanted get the bytes of the move, if they are still known. */
 bool mover_is_on(uint64_t number, uint64_t *moved, uint64_t *wanted);
 
 /* mover_request: call it when a move begins. If the move is for a request, returns the ticket of the request, and sets

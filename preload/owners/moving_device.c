@@ -142,8 +142,8 @@ static int64_t result_of(enum vram_refusal refusal, uint64_t bytes) {
     return result_last;
 }
 
-/* Bytes of an owner's memory on devices, by kind. Only plain memory (cudaMalloc) and memory of pools can be served, and
- * so can move. */
+/* Bytes of an owner's memory on devices, by kind. memstow can serve only plain memory (cudaMalloc) and memory of
+ * pools, and only served memory can move. */
 struct in_devices {
     uint32_t owner;
     uint64_t plain, pooled, other;

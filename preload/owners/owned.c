@@ -25,7 +25,7 @@ static uint32_t owned_number_of(uint32_t site) {
     return record.word == SNAP_SITE_FREE ? 0 : snap_site_tag(record);
 }
 
-/* The owners of a tag. If the model was adopted, its adopter stands in its place. */
+/* The owners of a tag. A model that was adopted is replaced by its adopter. */
 static struct snap_tag owners_of(uint32_t number) {
     struct snap_tag tag = tags_at(number);
     tag.model = owner_final(tag.model);

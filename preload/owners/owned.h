@@ -20,7 +20,7 @@ struct owned {
     uint64_t stowed_bytes;  /* the stowed part of movable_bytes; for a value of the store: its bytes in a file */
     /* the parts of movable_bytes and stowed_bytes that are device memory */
     uint64_t device_movable_bytes, device_stowed_bytes;
-    uint64_t on_device_bytes[MEMSTOW_DEVICES]; /* the part of cuda_bytes that is on each device, not moved out */
+    uint64_t on_device_bytes[MEMSTOW_DEVICES]; /* for each device, the part of cuda_bytes on it, not moved out */
 };
 
 /* Figures of owners 1 to `count` - 1, each at its id; entry 0 stands for no owner. An adopter's figures include its

@@ -115,7 +115,7 @@ static const char *copy_of(const char *text) {
     return copy;
 }
 
-enum { RUNS_TOGETHER = 64 }; /* so many runs, one after the other, form a group (owner_first_of) */
+enum { RUNS_TOGETHER = 64 }; /* the number of consecutive runs that form a group (owner_first_of) */
 
 static void number_run(uint32_t id, struct owner *run) {
     if (owner_run_count % RUNS_TOGETHER == 0) first_run = id;

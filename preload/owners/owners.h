@@ -36,8 +36,9 @@ int owners_load(uint32_t id);
 int64_t owners_begin_run(const char *name);
 int owners_end_run(uint32_t run, uint32_t outcome);
 
-/* Lists all models, customs and values of the store that are not adopted, and are live or have memory. Returns their
- * number, and writes at most `capacity`. 0 also if there is no memory for the sums. */
+/* Lists the models, customs and values of the store that are not adopted, and are live or have memory. Writes the first
+ * `capacity` of them to `out`, and returns how many there are in all. Also returns 0 if there is no memory for the
+ * sums. */
 uint32_t owners_list(struct owner_state *out, uint32_t capacity);
 /* Writes the owner's figures to `out`; out->size stays as it is. Returns 0 or -errno. */
 int owners_figures(uint32_t id, struct memstow_figures *out);

@@ -667,8 +667,8 @@ static enum cfi_why decide_bp(const struct location *bp, uintptr_t pc, struct cf
     return check_offset(offset);
 }
 
-/* Whether the row of a signal frame's entry (letter 'S') describes the frame that the kernel pushes for a signal, as
- * the entry of glibc's __restore_rt does. */
+/* Whether the row describes the frame that the kernel pushes for a signal, as the row of glibc's __restore_rt does. The
+ * row comes from an entry that is marked as a signal frame's (letter 'S'). */
 static bool is_kernel_frame(const struct row *row, uintptr_t pc) {
     struct value cfa, bp, from;
     return evaluate_cfa(&row->cfa, pc, &cfa) && cfa.base == FROM_WORD_AT_SP && cfa.word == CFI_SIGNAL_SP &&

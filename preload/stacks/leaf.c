@@ -117,7 +117,7 @@ static bool is_worth_it(struct leaves *self) {
     return !self->skips || self->fills % ONE_IN == 0;
 }
 
-/* Which of its two places a new leaf gets: a free one. If neither is free, the two places take turns. */
+/* Chooses one of the two places of a new leaf: a free place if there is one, otherwise each place in turn. */
 static struct leaf *leaf_place(const struct leaves *self, uint64_t hash) {
     struct leaf *first = leaf_first(self, hash), *second = leaf_second(self, hash);
     if (!first->state.slot) return first;

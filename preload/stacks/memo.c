@@ -43,8 +43,8 @@ static uint32_t words_hold_from_inside(const struct memo *self, uint32_t count) 
     return count;
 }
 
-/* Looks at the loops from index + 1 up to `end`, which lie further in than loop `index`. Returns the anchor of the
- * first one that has an anchor, else `inner`. */
+/* Returns the first anchor among the loops index + 1 to end - 1, which lie further in than loop `index`. If none of
+ * these loops has an anchor, returns `inner`. */
 static uintptr_t next_anchor(const struct memo *self, uint32_t index, uint32_t end, uintptr_t inner) {
     while (++index < end)
         if (self->evals[index].anchor) return self->evals[index].anchor;
@@ -268,7 +268,7 @@ static void place_all(struct memo *self) {
 }
 
 /* Call it if there is no memory for this stack in the tree. Returns the nearest outer stack that is in the tree. Events
- * are counted there instead. */
+ * of this stack are counted at that outer stack. */
 __attribute__((noinline)) static uint32_t known_outer(const struct memo *self) {
     uint32_t count = self->count, place = TREE_ROOT, stack;
     ledger_lost(SNAP_LOST_STACKS);

@@ -97,7 +97,7 @@ struct memo {
     struct python_frame *python;
     /* The next two members are used only for a stack other than the thread's own. */
     struct region extent; /* from the deepest slot to the end of the outermost word */
-    uint64_t used;        /* stack.clock when the thread last came to this stack: the oldest memo is forgotten first */
+    uint64_t used;        /* stack.clock at the last visit; the memo with the lowest value is forgotten first */
 };
 
 /* memo_words: the words of the first k elements end at this index of memo.words. memo_evals: the evaluation loops of

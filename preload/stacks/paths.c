@@ -12,7 +12,7 @@ static uint32_t paths_size(const struct paths *self) {
     return self->table ? PATHS_WAYS << self->table->bits : FIRST_MISSES;
 }
 
-/* Makes a larger, empty table. Paths in use soon enter it again. */
+/* Makes a larger table. It begins empty: paths that are still in use are soon added again. */
 static void paths_grow(struct paths *self) {
     uint32_t bits = self->table ? self->table->bits + 1 : FIRST_BITS;
     size_t length = sizeof *self->table + ((sizeof *self->table->known * PATHS_WAYS) << bits);

@@ -210,8 +210,9 @@ static bool still_there(struct interpreter *self, uint32_t generation) {
 
 /* --- the thread's chain of frames --- */
 
-/* The latest thread state that this thread had, attached (with the GIL) or not; 0: none. The state dies before its
- * thread only when the interpreter ends, and runtime_finalizing is set before that. */
+/* The latest thread state that this thread had, attached (with the GIL) or not; 0: none. A state dies before its
+ * thread only when the interpreter ends. Before that, runtime_finalizing is set to the state that ends the interpreter.
+ * From then on no other state is returned. */
 static uintptr_t own_state(const struct interpreter *self) {
     static __thread bool inside __attribute__((tls_model("initial-exec")));
     if (inside) return 0; /* a nested call: self->own() may make thread-local storage, which calls malloc */
@@ -390,8 +391,8 @@ static __attribute__((noinline)) bool same_at_length(const struct interpreter *s
     return expected == last && (!entry || frame == entry);
 }
 
-/* As same_at_length, but fast if every frame is as expected. `at` is a compile-time constant where possible. A frame
- * that equals the expected one is no entry frame: entry frames run other code. */
+/* As same_at_length, but fast if every frame is as expected. `at` is a compile-time constant where possible. The
+ * loop need not look for entry frames: an entry frame runs other code, so it never equals an expected frame. */
 static inline __attribute__((always_inline)) bool same_frames(const struct interpreter *self,
                                                               const struct python_layout *at, uintptr_t index,
                                                               uintptr_t frame, const struct python_frame *expected,

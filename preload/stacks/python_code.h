@@ -25,9 +25,9 @@ struct python_cursor {
 };
 uint32_t python_code_line_from(const uint8_t *table, size_t length, struct python_cursor *cursor, uint32_t unit);
 
-/* `count` characters of `width` bytes (1, 2, 4) as UTF-8 with a NUL. If `capacity` is too small, the text is cut
- * between characters. Returns the length without the NUL. Bytes that Python holds as lone surrogates (in file names)
- * come out unchanged. A NUL character becomes '?', because it would end the text. */
+/* Writes `count` characters of `width` bytes each (1, 2 or 4) as UTF-8 and a NUL. If `capacity` is too small, the text
+ * is cut between characters. Returns the length without the NUL. Bytes that Python holds as lone surrogates (in
+ * file names) come out unchanged. A NUL character becomes '?', because it would end the text. */
 size_t python_code_utf8(const void *characters, size_t count, unsigned width, char *to, size_t capacity);
 
 /* As python_code_utf8, for a str object. "": `object` is NULL, or a str of an unsupported kind. */

@@ -102,8 +102,8 @@ static const struct python_layout python_layout_312 = {
 
 enum { PYTHON_GENERATOR_OWNER = 1 }; /* in all versions */
 
-/* Gives the offsets of an interpreter. `version` is its Py_Version. `runtime` is its _PyRuntime, which is read from
- * 3.13 on. False: the version or its offsets are unknown. */
+/* Gives the offsets of an interpreter. `version` is its Py_Version. `runtime` is its _PyRuntime, which is read only if
+ * the version is 3.13 or later. False: the version or its offsets are unknown. */
 bool python_layout(uint32_t version, const void *runtime, struct python_layout *out);
 
 #pragma GCC visibility pop

@@ -72,9 +72,9 @@ static inline struct rule *rule_slot(struct rule_table *table, uint64_t code) {
     }
 }
 
-/* The stored rule of an address; RULE_STALE: there is none. `how` is written last, so it is read first. The rule does
- * not count in two cases: another thread has just taken the empty slot for another address; or the table was replaced
- * and dropped, and the slot has no frame any more. */
+/* The stored rule of an address; RULE_STALE: there is none. `how` is written last, so it is read first. The result is
+ * RULE_STALE in two more cases: another thread has just taken the empty slot for another address; or the table was
+ * replaced and dropped, and the slot has no frame any more. */
 static inline struct rule rule_known(uint64_t code) {
     struct rule_table *table = __atomic_load_n(&rule_table, __ATOMIC_ACQUIRE);
     const struct rule *slot = rule_slot(table, code);

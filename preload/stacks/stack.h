@@ -1,7 +1,7 @@
 /* stack.h — from the caller of a hook (a function that the program calls in place of libc's) to the site (an id) of the
  * whole call stack.
  * In: the state at the entry of a hook. Out: the id of (tag, stack). Finding a stack that was seen before takes no
- * lock. It makes a system call only to learn how far the stack reaches, or to get memory for a cache. docs/stacks.md
+ * lock, and makes a system call only to learn how far the stack reaches, or to get memory for a cache. docs/stacks.md
  * explains the method, and why it is exact. */
 #ifndef MEMSTOW_STACK_H
 #define MEMSTOW_STACK_H
@@ -66,7 +66,8 @@ static inline void stack_note_unmapping(void) { __atomic_fetch_add(&stack_unmapp
 struct stack;
 /* `memory` is the word in the calling thread's entry of the table of threads (thread_inside.h) that points to stack.c's
  * data of the thread. Call it when the thread has just got an entry, before it asks for a site. The word may still
- * point to the data of an earlier thread, which are used again. NULL: the thread has no entry any more. */
+ * point to the data of an earlier thread, which are used again. `memory` is NULL if the thread has no entry any
+ * more. */
 void stack_use(struct stack **memory);
 
 /* The site of an untagged stack (tree.h) whose innermost call is at `address`. site.c sets it. */

@@ -306,8 +306,8 @@ static enum progress free_unused_runs(struct tree_walk *walk) {
     return progress;
 }
 
-/* Lets look-ups find the run again. If another run with the same start was added meanwhile, this one stays hidden. Then
- * a later fold frees it when it is not in use any more. */
+/* Lets look-ups find the run again. If another run with the same start was added meanwhile, this run stays hidden until
+ * it is not in use any more and a later fold frees it. */
 static void show_run(uint32_t id) {
     struct edge edge = edge_of(id);
     if (index_insert(&edges, hash_edge(&edge), &edge, id) == id) ids_remove(hidden, id);

@@ -1,11 +1,11 @@
 /* tree.h — from call stacks to ids (places), and back.
  * In: frame ids, outermost first. Out: the place of each stack, in the ledger (SNAP_RUN). Equal stacks have the same
- * place. The exception: two threads may add the same new stack at the same instant; readers merge such twins. Any
- * thread and any signal handler may ask. A known stack is found without a lock.
+ * place, with one exception: if two threads add the same new stack at the same instant, it may get two places. Readers
+ * merge such twins. Any thread and any signal handler may ask. A known stack is found without a lock.
  *
- * Outer frames of a new stack are mostly known. The inner frames, from the first unknown one on, become a run, or
- * several if they are many. So most steps inwards go to the next word of memory, and a look-up is needed only where
- * stacks part. */
+ * Most outer frames of a new stack are in the tree already. The inner frames, from the first unknown frame on, are
+ * stored in consecutive words as a run, or as several runs if they are many. So most steps inwards go to the next word
+ * of memory, and a look-up is needed only where stacks part. */
 #ifndef MEMSTOW_TREE_H
 #define MEMSTOW_TREE_H
 
@@ -20,8 +20,8 @@
 
 enum { TREE_ROOT = 0, TREE_NONE = UINT32_MAX };
 
-/* Finds the place of the first of these frames, inside of the place `at`. If there is none, makes places for it and the
- * next frames, as many as fit into one run. `count` > 0. TREE_NONE: there is no memory. */
+/* Finds the place of frames[0] inside of the place `at`. If frames[0] has no place there, makes places for it and for
+ * the next frames, as many as fit into one run. `count` > 0. TREE_NONE: there is no memory. */
 uint32_t tree_step(uint32_t at, const uint32_t *frames, uint32_t count);
 
 /* Returns a place that can have a site, for the stack that ends at `place`. Only the innermost place of a run can have

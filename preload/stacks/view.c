@@ -34,7 +34,8 @@ static unsigned long view_readable(uintptr_t page, unsigned long count) {
     return good;
 }
 
-/* Finds out how many of the pages from `low` to `high` can be read, and sets *high to their end. */
+/* Asks the kernel whether the pages from `low` to *high can be read. If not all can, sets *high to the start of the
+ * first page that cannot. */
 static void ask_for_pages(uintptr_t low, uintptr_t *high) {
     for (uintptr_t page = low; page < *high;) {
         unsigned long left = (*high - page + OS_PAGE - 1) / OS_PAGE,

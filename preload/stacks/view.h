@@ -53,7 +53,7 @@ static inline struct view view_of_other(uintptr_t slot) {
     return (struct view){low, low + OS_PAGE, false, false};
 }
 
-/* Examines everything up to `end`. view->high says how far it can be read. */
+/* Finds out how much of the memory up to `end` can be read, and sets view->high to the end of the readable part. */
 void view_look_up_to(struct view *view, uintptr_t end);
 
 /* Whether the word at `address`, which lies beyond the part of the stack known to be readable, can be read. */

@@ -14,7 +14,7 @@
 struct handle {
     int fd; /* the descriptor; -1: the thing is only mapped */
     enum handle_kind kind;
-    bool standard;      /* descriptor 0, 1 or 2, a copy of one of these, or /dev/null */
+    bool standard;      /* the descriptor is 0, 1 or 2, has the same file as one of these, or is /dev/null */
     uint64_t mapped_at; /* address, for things that are only mapped */
     char what[256];
 };

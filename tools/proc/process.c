@@ -31,8 +31,8 @@ bool process_can_be_seen(void) {
 
 bool process_lacks_means(int error) { return error == EMFILE || error == ENFILE || error == ENOMEM; }
 
-/* The line is "pid (name) state …". The name may contain parentheses. It ends at the last closing parenthesis of the
- * line. */
+/* The line is "pid (name) state …". The name may contain parentheses, so it ends only at the last closing parenthesis
+ * of the line. */
 bool process_read_stat(struct process *process, char *line) {
     enum { EXITING = 4 }; /* the kernel's PF_EXITING */
     char *open = strchr(line, '('), *close = strrchr(line, ')');

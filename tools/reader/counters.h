@@ -12,8 +12,8 @@
 /* The steps of the reading. First, counters_find_wide finds the sections of wide counters (struct wide_counters). Then
  * counters_tally makes the totals. Then counters_name_sites gives each total the tag, stack and module of its site.
  * Then the caller reads the other tables. Last, counters_link_blocks replaces the site of each large block and mapping
- * by 1 + the index of its total, and counters_sum_threads makes the sums by thread. An int is 0, or -1 with
- * image->error set. */
+ * by 1 + the index of its total, and counters_sum_threads makes the sums by thread. A function that returns int
+ * returns 0, or -1 with image->error set. */
 int counters_find_wide(struct reader *reader);
 int counters_tally(struct reader *reader);
 int counters_name_sites(struct reader *reader);
@@ -39,8 +39,8 @@ struct counters_chunk counters_chunk_at(const struct section *section, uint64_t 
 bool counters_chunk_tells(const struct counters_chunk *chunk);
 int counters_mark(const struct reader *reader, const struct counters_chunk *chunk, uint64_t *mark); /* 0 or -1 */
 
-/* The sums of all threads' counters, for the sites of one index. inexact: 1 if the site's counters changed during each
- * try to read them. */
+/* The sums of all threads' counters, for the sites of the chunks with one index. inexact[i] is 1 if the counters of
+ * site i of these sites changed during each try to read them. */
 struct counters_sites {
     struct snap_counter host[SNAP_CHUNK_SITES], mapped[SNAP_CHUNK_SITES];
     uint8_t inexact[SNAP_CHUNK_SITES];

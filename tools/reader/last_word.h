@@ -20,7 +20,7 @@ void last_word_write(const char *path, const uint8_t run_id[16], pid_t pid, int 
 struct text_line last_word_of_untold(const struct snap_header *header);
 /* Whether the process of a ledger is gone and did not record its end. */
 bool last_word_is_untold(const struct image *image);
-/* The name of a signal: "SIGTERM"; "signal 40" if it has none. */
+/* The name of a signal, such as "SIGTERM". If the signal has no name, the result is its number, as in "signal 40". */
 struct text last_word_signal(int number);
 
 #endif

@@ -7,8 +7,9 @@
 #include "tools/reader/reader.h"
 
 /* When the call stacks are read, they get new numbers. Only the totals of the image are given these numbers. So call
- * misuse_image_lend before the stacks are read: it adds a total for each site of these records, and returns 0 or -1.
- * Call misuse_image_take_back afterwards: it removes these totals, and keeps their stacks. */
+ * misuse_image_lend before the stacks are read: it adds a total for each site of the misuse records, and returns 0 or
+ * -1. Call misuse_image_take_back afterwards: it copies the new numbers from the added totals to the records, and
+ * removes these totals. */
 int misuse_image_lend(struct reader *reader);
 void misuse_image_take_back(struct reader *reader);
 

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define NVML_NOT_TOLD UINT64_MAX /* NVML's value if it lacks the permission or the means to look into a process */
+#define NVML_NOT_TOLD UINT64_MAX /* a process's `bytes` when NVML cannot or may not look into the process */
 enum { NVML_PROCESSES = 1024 };
 
 struct nvml_process {

@@ -55,8 +55,8 @@ static int slots_keep(const struct reader *reader, struct slots *slots, const vo
     return 0;
 }
 
-/* Whether the slot is in use. In a live ledger, two readings of the record must agree: `record` gets the last of them,
- * and if no two agree, the result is false. */
+/* Whether the slot is in use. The record of a live ledger is read again until two readings in a row agree, and `record`
+ * gets the last reading. If no two readings agree, the result is false. */
 static bool slots_settle(const struct reader *reader, const struct slots *slots, uint64_t offset, uint8_t *record) {
     uint8_t again[sizeof(struct snap_cuda_block)];
     if (!reader->live) return slots->used(record);

@@ -20,7 +20,7 @@ struct source {
 
 /* For tests: bytes in memory, which must outlive the source. */
 void source_buffer(struct source *source, const void *data, size_t size);
-/* A file as source. Takes over the descriptor. Returns 0, or -errno after closing the descriptor. */
+/* Makes a source of an open file, and takes over the descriptor. Returns 0, or -errno after closing the descriptor. */
 int source_file(struct source *source, int fd);
 /* Maps the file of a source that source_file opened: for a ledger that is being written, so that its words are read
  * whole and in order. Returns 0, or -errno after closing the source. If the file is cut short while it is mapped, this
