@@ -1,5 +1,6 @@
-/* source.c — see source.h. Facts that CUPTI's records lack are left out: a call stack has one frame, the address of the
- * call, and there are no owners. One thread at a time may call these functions, except source_lost and source_end. */
+/* source.c — see source.h. Facts that CUPTI's records lack are left out. So a call stack has only one frame, which is
+ * the address of the call, and no memory has an owner. Only one thread at a time may call these functions, except
+ * source_lost and source_end. */
 #include "cupti/source.h"
 
 #include "preload/cuda/cuda_blocks.h"
@@ -61,7 +62,7 @@ static void take_pool(const struct pool *pool) {
     cuda_blocks_take(CUDA_POOL, pool->address, &block);
 }
 
-/* Notes the figures of a pool that the program did not make: it is the default pool of its device. */
+/* Notes the figures of a pool that the program did not make. Such a pool is the default pool of its device. */
 static void note_pool(const struct pool *pool) {
     struct snap_cuda_device *device = cuda_counts_device(pool->device);
     if (!device) return;

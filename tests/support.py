@@ -52,9 +52,9 @@ def track(*argv, options=(), file="out.mst", **more):
 
 
 def in_mode(environment):
-    """Adds memstow's settings of a mode of the simulated driver (simcuda/_modes.py) to this environment, and returns
-    it. The mode sets them under other names, because the runner removes all variables MEMSTOW… from a test's
-    environment."""
+    """Adds to this environment the settings for memstow that a mode of the simulated driver (simcuda/_modes.py) asks
+    for, and returns the environment. The mode sets variables with other names, because the runner removes all variables
+    MEMSTOW… from a test's environment."""
     if "SIMCUDA_KEEP" in environment:
         environment.setdefault("MEMSTOW_CUDA_KEEP", environment["SIMCUDA_KEEP"])
     return environment
@@ -107,7 +107,7 @@ def command_for_others():
 
 
 def start(*argv, **options):
-    """Starts a process that ends with the test at the latest."""
+    """Starts a process. If it still runs when the test ends, it is killed."""
     process = subprocess.Popen([str(a) for a in argv], **options)
     atexit.register(lambda: (process.poll() is None and process.kill(), process.wait()))
     return process

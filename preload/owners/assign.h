@@ -8,8 +8,8 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Gives a range to a model (0: to nobody). Returns 0; -ENXIO: no memory of the program was found there; -ENOMEM or
- * -EBUSY: nothing has changed. It may wait for seconds while the ledger grows on a slow disk. */
+/* Gives a range to a model (0: to nobody). Returns 0, or -ENXIO if no memory of the program was found there. If it
+ * returns -ENOMEM or -EBUSY, nothing has changed. It may wait for seconds while the ledger grows on a slow disk. */
 int assign_range(uintptr_t start, uint64_t length, uint32_t model);
 
 /* Call it when a block is about to be freed, if other owners have parts of it. The whole block will then be counted as

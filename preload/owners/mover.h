@@ -1,7 +1,7 @@
 /* mover.h — the present move of an owner's memory (out to files or the host, or back): how far it is, and how other
  * threads end it.
- * In: what the moving thread says at each chunk. Out: figures for other threads and for the ledger's header; a move
- * that was told to end does so after its present chunk (64 MiB at most). Other threads see copies of the move only,
+ * In: what the moving thread says at each chunk. Out: figures for other threads and for the ledger's header. A move
+ * that was told to end ends after its present chunk (64 MiB at most). Other threads see only copies of the move's data,
  * because the move itself may be over. */
 #ifndef MEMSTOW_MOVER_H
 #define MEMSTOW_MOVER_H
@@ -26,9 +26,9 @@ struct mover {
     uint64_t number; /* 0: the move has not been announced */
     uint64_t wanted; /* bytes, as announced by the latest mover_tell */
 };
-/* mover_begin: call it when a move begins, with `owner` and `out` set. It sets the fields that say what ends the move.
- * mover_tell: `moved` of `wanted` bytes have moved; `context` is the mover. mover_leave: the move has ended; `moved` is
- * its result. */
+/* Call mover_begin when a move begins, after you have set `owner` and `out`. It sets the fields that say what ends the
+ * move. Call mover_tell when `moved` of `wanted` bytes have moved; `context` is the mover. Call mover_leave when the
+ * move has ended; `moved` is the result of the move. */
 void mover_begin(struct mover *self);
 void mover_tell(uint64_t moved, uint64_t wanted, void *context);
 void mover_leave(const struct mover *self, int64_t moved);

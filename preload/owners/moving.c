@@ -57,8 +57,9 @@ static bool list_begin(struct list *list, uint32_t owner, uint32_t which) {
 
 static void list_end(struct list *list) { os_unmap(list->pieces, moving_bytes_of(list)); }
 
-/* The bytes of a piece that are still where they were before the move: for a move out, those that are not stowed; for a
- * move back, those that are still stowed. An earlier move may have moved the others. */
+/* The number of bytes of a piece that have not moved. For a move out, these are the bytes that are not stowed. For a
+ * move back, these are the bytes that are still stowed. The piece's other bytes may have been moved by an earlier
+ * move. */
 static uint64_t staying_in(const struct stow_piece *piece, bool out) {
     uint64_t away = stow_bytes_within(piece->start, piece->length);
     if (!out) return away;
@@ -247,8 +248,8 @@ int64_t moving_stow_device(uint32_t owner) {
 
 int64_t moving_restore(uint32_t owner) { return moving_move(owner, OWNED_MEMORY | OWNED_DEVICE, false); }
 
-/* Releases the free memory of the owner's heap, and pages of files that nobody wrote to: the kernel can read them
- * again. */
+/* Releases the free memory of the owner's heap. Also releases those pages of mapped files that nobody has written to,
+ * because the kernel can read these pages again. */
 int64_t moving_release(uint32_t owner) {
     owner = owner_final(owner);
     if (!owner_kind(owner)) return -ENOENT;

@@ -198,7 +198,7 @@ static void note_unchanged(uint32_t owner, const struct vram_unchanged *unchange
     trace_add_line(&line);
 }
 
-/* A move, for a thread that can call the driver (vram_thread.h). */
+/* The input and the result of do_move, which a thread that can call the driver (vram_thread.h) runs. */
 struct errand {
     const struct vram_move_options *options;
     bool out;

@@ -23,7 +23,7 @@ struct owned {
     uint64_t on_device_bytes[MEMSTOW_DEVICES]; /* for each device, the part of cuda_bytes on it, not moved out */
 };
 
-/* Figures of owners 1 to `count` - 1, each at its id; entry 0 stands for no owner. An adopter's figures include its
+/* Figures of owners 1 to `count` - 1, each at its id; entry 0 belongs to no owner. An adopter's figures include its
  * adopted owners. NULL: there is no memory. owned_let_go frees the array. */
 struct owned *owned_of_all(uint32_t count);
 void owned_let_go(struct owned *all, uint32_t count);

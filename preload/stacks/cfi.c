@@ -463,7 +463,7 @@ static void cfi_execute(struct cursor *c, struct machine *m, const struct shared
     }
 }
 
-/* Runs a program up to the row for pc: the row of the highest location that is not above pc. */
+/* Runs a CFI program up to the row for pc. This is the row of the highest location that is not above pc. */
 static enum cfi_why cfi_run(struct cursor c, struct machine *m, const struct function *f, uintptr_t pc) {
     uint64_t factor = f->shared.code_factor;
     uintptr_t location = f->start;

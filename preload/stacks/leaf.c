@@ -16,8 +16,8 @@ enum {
     ONE_IN = 8,    /* when most fills are skipped, one in 8 is done */
 };
 
-/* Puts the hop (see leaf.h) of an address into the table. If the rule of the address is not read yet, the hop is
- * LEAF_FAR for this time, and is not put into the table. */
+/* Puts the hop (see leaf.h) of an address into the table, and returns the hop. If the rule of the address is not read
+ * yet, leaves the table as it is, and returns a hop with the distance LEAF_FAR. */
 __attribute__((noinline)) static const struct hop *find_hop(struct leaves *self, uintptr_t address) {
     static const struct hop unknown = {0, LEAF_FAR};
     struct hop *hop = leaf_hop(self, address);

@@ -61,7 +61,7 @@ struct word {
 struct element {
     struct state state; /* rbp is 0 if no outer frame depends on it */
     uint64_t path;      /* hash of the states and Python frames of this element and all outer ones */
-    /* the element's words, from which the step outwards was read, end at this index of memo.words */
+    /* The element's words end at this index of memo.words. The step outwards was read from these words. */
     uint32_t words;
     uint32_t evals; /* the number of Python evaluation loops in this element and all outer ones */
     uint32_t frame; /* the frame's id in the ledger; RULE_NO_FRAME: it has none */
@@ -81,7 +81,7 @@ struct eval {
 /* What a look-up has found out so far about the elements of a memo, compared with the thread's present stack. */
 enum memo_found {
     MEMO_WORDS = 1,  /* the words of the elements are unchanged */
-    MEMO_PYTHON = 2, /* Python frames are unchanged, but those of the innermost loop must be compared again */
+    MEMO_PYTHON = 2, /* the Python frames of all loops are unchanged, except perhaps those of the innermost loop */
 };
 
 struct memo {

@@ -109,8 +109,8 @@ static bool follows_call(uintptr_t address) {
     return false;
 }
 
-/* The address that has the lower half `low`, lies in a module, and meets the condition `is` (NULL: none). 0: there is
- * no such address, or there are several. */
+/* Returns the address that has the lower half `low`, lies in a module, and meets the condition `is`. NULL as `is` means
+ * that there is no condition. Returns 0 if there is no such address, or if there are several. */
 static uintptr_t only_code(uint32_t low, bool (*is)(uintptr_t address)) {
     uintptr_t found = 0;
     for (uint64_t i = 0, n = os_load(&modules.next); i < n; i++) {

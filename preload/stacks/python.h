@@ -1,8 +1,8 @@
 /* python.h — the Python functions that run on the calling thread, read inside malloc.
- * In: native frames in a CPython evaluation loop, as the unwinder meets them. Out: the interpreter frames that each of
- * them runs, and a ledger record for each. To find the frames, it calls two functions of the interpreter that give a
- * thread state. When it adds an interpreter, it also calls PyObject_GetArenaAllocator. It never takes the GIL, and
- * keeps errno.
+ * In: native frames of CPython's evaluation loops, as the unwinder meets them. Out: the Python frames that each loop
+ * runs, and a ledger record for each Python frame. To find the Python frames, it calls two functions of the interpreter
+ * that return a thread state. When it adds an interpreter, it also calls PyObject_GetArenaAllocator. It never takes the
+ * GIL, and keeps errno.
  *
  * It supports CPython 3.11 and later, and several interpreters in one process, linked or loaded in any way. An
  * interpreter is found when its code is first seen on a stack, so dlopen needs no hook. */
@@ -23,8 +23,8 @@
  * symbol. So for a pc outside of this range, the answer is whether this frame holds the loop's variable. */
 bool python_is_eval(uintptr_t pc, uintptr_t slot, uintptr_t cfa);
 
-/* Whether the code at `caller` is the function of an interpreter that maps an arena of small objects. False also for an
- * interpreter that was never seen on a stack. */
+/* Whether `caller` lies in the function with which an interpreter maps arenas for small objects. False also if the
+ * interpreter was never seen on a stack. */
 bool python_maps_arenas(uintptr_t caller);
 
 /* A Python frame, as addresses in the interpreter. The lowest bits of `code` hold the interpreter's index. Only compare
@@ -43,7 +43,7 @@ struct python_walk {
 
 /* The frames that the evaluation loop in [slot, cfa) runs, innermost first. Returns their number, and stores the first
  * `capacity` of them. Use one walk for all loops of a stack, and ask for them from the innermost outwards. You may
- * leave some out. *anchor identifies the loop's variable in its native frame, for python_same. If the frames cannot be
+ * leave out loops. *anchor identifies the loop's variable in its native frame, for python_same. If the frames cannot be
  * found, the number is 0, *anchor is 0, and SNAP_LOST_PYTHON counts it. */
 size_t python_frames(struct python_walk *walk, uintptr_t slot, uintptr_t cfa, uintptr_t *anchor,
                      struct python_frame *out, size_t capacity);

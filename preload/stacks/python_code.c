@@ -9,7 +9,7 @@ struct bytes {
     const uint8_t *at, *end;
 };
 
-/* A varint has six bits a byte, lowest first. Bit 6 says that more bytes follow. */
+/* Reads a varint. Each byte holds six bits of the value, the lowest bits first. Bit 6 says that more bytes follow. */
 static uint32_t python_code_varint(struct bytes *in) {
     uint32_t value = 0;
     for (unsigned shift = 0; in->at < in->end && shift < 32; shift += 6) {

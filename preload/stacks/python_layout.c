@@ -54,9 +54,9 @@ static bool from_words(const uint64_t *words, const struct groups *at, struct py
          * FRAME_OWNED_BY_THREAD_STATE, which is 4. */
         .entry_owner = 3,
     };
-    /* The offset of _co_firsttraceable is not published. It is found from the end of the struct: after
-     * _co_firsttraceable, an int with 4 bytes of padding, come the pointers co_extra and (in free-threaded interpreters
-     * from 3.14 on) co_tlbc, and then the instructions. */
+    /* The offset of _co_firsttraceable is not published, so it is computed from the offset of the instructions.
+     * _co_firsttraceable is an int with 4 bytes of padding. Between it and the instructions lies the pointer co_extra.
+     * In free-threaded interpreters from 3.14 on, the pointer co_tlbc lies there too. */
     bool more = free_threaded && at == &groups_314;
     out->code_first_traceable = out->code_start - (more ? 24 : 16);
     return good && head >= 16 && head <= 64 && words[at->object + 1] == head - 8 && words[at->bytes + 1] == head &&

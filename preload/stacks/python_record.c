@@ -143,9 +143,9 @@ static uint32_t add_frame(const struct python_layout *layout, uintptr_t code, ui
     return frame;
 }
 
-/* The offset of the instruction in bytes. An instruction pointer may be outside of the code: one unit in front of the
- * code before the first instruction runs, or in a copy of the code (free-threaded interpreters). Such a frame gets the
- * function's first instruction. */
+/* The offset of the instruction in bytes. If the instruction pointer is outside of the code, the offset is that of the
+ * function's first instruction. The pointer may be one unit in front of the code until the first instruction runs. In
+ * free-threaded interpreters, it may be in a copy of the code. */
 static uint32_t offset_of(const struct python_layout *layout, uintptr_t code, uintptr_t instruction) {
     uintptr_t start = code + layout->code_start, length = python_word(code, layout->object_size) * 2;
     return instruction - start < length ? (uint32_t)(instruction - start) : 0;

@@ -38,7 +38,7 @@ struct stack {
     struct memo *other; /* the other stack that the latest allocation was on; NULL: the thread's own */
     uint32_t generation;
     uint32_t unmappings;  /* stack_unmappings at the latest look-up on the stack of `other` */
-    struct region looked; /* the part of the stack of `other` that could be read at its latest look-up */
+    struct region looked; /* the readable part of the stack of `other`, at the latest look-up on that stack */
     struct memo memo;     /* the thread's own stack */
     struct memo *others;
     uint64_t clock; /* how often the thread came to a stack that is not its own, for memo.used */
@@ -135,8 +135,8 @@ static uint32_t find_own(struct stack *self, const struct caller *caller) {
 
 /* --- other stacks than the thread's own --- */
 
-/* The memo of the stack on which the slot seems to lie, among the remembered stacks other than the thread's own. NULL:
- * there is none. A wrong guess does no harm. */
+/* Guesses which remembered stack, other than the thread's own, `slot` lies on. Returns the memo of this stack, or NULL
+ * if there is no such stack. A wrong guess does no harm. */
 static struct memo *stack_recall(const struct stack *self, uintptr_t slot) {
     struct memo *found = NULL;
     for (int i = 0; self->others && i < OTHERS; i++) {
@@ -273,7 +273,7 @@ static uint32_t find_site(struct stack *self, const struct caller *caller) {
 
 static uint32_t site_with(struct stack *self, const struct caller *caller) {
     uint32_t generation = __atomic_load_n(&generation_of_stacks, __ATOMIC_ACQUIRE);
-    /* an earlier call was left by longjmp in the middle of its work */
+    /* `busy` is still set if an earlier call was left by longjmp in the middle of its work */
     if (unlikely(self->busy)) forget_half_done(self);
     begin_work(self, caller->slot);
     if (unlikely(self->generation != generation)) {
@@ -366,7 +366,8 @@ static INLINE bool may_ask_leaves(const struct stack *self, uintptr_t slot) {
                   __atomic_load_n(&generation_of_stacks, __ATOMIC_ACQUIRE) == self->generation);
 }
 
-/* Ends a look-up in the leaves. `leaf` has the stack; NULL: none has it, so the stack is unwound. */
+/* Ends a look-up in the leaves. `leaf`: the leaf that has the stack. If it is NULL, no leaf has the stack, so the stack
+ * is unwound. */
 static INLINE uint32_t site_of_leaf(struct stack *self, struct caller caller, const struct leaf *leaf) {
     uint32_t site = leaf ? leaf_hit(&self->leaves, leaf) : 0;
     end_work(self);
@@ -382,7 +383,8 @@ __attribute__((noinline)) static uint32_t site_in_second(struct stack *self, uin
     return site_of_leaf(self, caller, leaf_holds(leaf, &self->memo, caller) ? leaf : NULL);
 }
 
-/* Continues a look-up when the leaf has the innermost words of the stack, and its `join` is an element of the memo. */
+/* Continues a look-up when the innermost words of the stack are those of `leaf`. Whether the memo has the stack's outer
+ * part must still be checked, because leaf->join is not -1. */
 __attribute__((noinline)) static uint32_t site_joined(struct stack *self, uintptr_t slot, uintptr_t address,
                                                       uintptr_t rbp, const struct leaf *leaf) {
     if (unlikely(!leaf_joins(leaf, &self->memo))) return site_in_second(self, slot, address, rbp);

@@ -28,8 +28,8 @@ static inline __attribute__((always_inline)) uintptr_t stack_rbp(void) {
 #define CALLER                                                                                                         \
     ((struct caller){(uintptr_t)__builtin_dwarf_cfa() - 8, (uintptr_t)__builtin_return_address(0), stack_rbp()})
 
-/* Only the slot of the hook's caller. Like CALLER, use it only in the hook itself. Until the hook returns, stack_caller
- * makes a struct caller from the slot. */
+/* The slot of the hook's caller, without the rest of CALLER. Use this macro, too, only in the hook itself. stack_caller
+ * makes a struct caller from the slot; call it before the hook returns. */
 #define CALLER_SLOT ((uintptr_t)__builtin_dwarf_cfa() - 8)
 
 static inline uintptr_t stack_address(uintptr_t slot) { return *(const uintptr_t *)slot; }
@@ -48,7 +48,7 @@ uint32_t stack_site_of_address(uintptr_t address);
 /* Whether the caller is in a signal handler that interrupted this thread's look-up of a stack. */
 bool stack_is_interrupted(void);
 
-/* Whether the calling thread's hook with slot `inner` was left by longjmp. Ask from a hook with `slot`. */
+/* Whether the calling thread's hook with slot `inner` was left by longjmp. `slot`: the slot of the hook that asks. */
 bool stack_has_left(uintptr_t inner, uintptr_t slot);
 /* As stack_has_left, for a hook whose caller is known. If the stack has grown beyond the slot of `inner`, this function
  * compares the word there with the return address: after the hook was left, later calls have overwritten the word. */

@@ -68,9 +68,9 @@ static bool words_are_short(void) {
     return few && budget_is_full(BUDGET_SOON);
 }
 
-/* Free pieces are in lists, one for each length; the last list, LONG, has all longer pieces. The first word of a piece
- * is its length, the second is the id of the next piece in the list. The upper bits of a list's head are a counter,
- * against ABA: between a read and a compare-and-swap, a piece may be taken and put back. */
+/* Free pieces of `words` are in lists, one list for each length. The last list, LONG, has all longer pieces. The first
+ * word of a piece is its length. The second word is the id of the next piece in the list. The upper bits of a
+ * list's head are a counter, against ABA: between a read and a compare-and-swap, a piece may be taken and put back. */
 #define IS_FREE ((uint32_t)1 << 31)
 enum { RUN_MAX = SNAP_RUN_HEAD + SNAP_RUN_MOST, LONG = RUN_MAX + 2, LONGEST = 256 };
 static uint64_t free_runs[LONG + 1];

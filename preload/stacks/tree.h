@@ -27,7 +27,7 @@ uint32_t tree_step(uint32_t at, const uint32_t *frames, uint32_t count);
 /* Returns a place that can have a site, for the stack that ends at `place`. Only the innermost place of a run can have
  * a site. If `place` is not the innermost of its run, the stack gets a second place. TREE_NONE: there is no memory. */
 uint32_t tree_stack(uint32_t place);
-/* As tree_stack, but makes no place. TREE_NONE: the stack has none yet. */
+/* As tree_stack, but makes no place. Returns TREE_NONE if there is no place yet that tree_stack would return. */
 uint32_t tree_stack_known(uint32_t place);
 
 /* The address of the word that holds the untagged site of a stack from tree_stack. The word is 0 while the stack has no

@@ -56,7 +56,8 @@ static inline struct view view_of_other(uintptr_t slot) {
 /* Finds out how much of the memory up to `end` can be read, and sets view->high to the end of the readable part. */
 void view_look_up_to(struct view *view, uintptr_t end);
 
-/* Whether the word at `address`, which lies beyond the part of the stack known to be readable, can be read. */
+/* Whether the word at `address` can be read. The word lies beyond the part of the stack that is known to be
+ * readable. */
 bool view_reaches(struct view *view, uintptr_t address);
 
 /* The word at an address. NULL: the word cannot be read, is not aligned, or lies below `above`, where no outer frame

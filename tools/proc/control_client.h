@@ -1,6 +1,6 @@
 /* control_client.h — connects to the control socket of a process.
- * In: a pid, and the path of the socket from its ledger. Out: a connection to exactly that process, and messages. It
- * never trusts another process that listens at this path. */
+ * In: a pid, and the path of the socket from the process's ledger. Out: a connection to exactly that process, and
+ * messages. If another process listens at this path, it is not trusted. */
 #ifndef MEMSTOW_CONTROL_CLIENT_H
 #define MEMSTOW_CONTROL_CLIENT_H
 

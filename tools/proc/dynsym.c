@@ -57,8 +57,8 @@ static bool look_in_sections(int fd, const Elf64_Ehdr *elf, const Elf64_Shdr *se
     return false;
 }
 
-/* Finds the addresses of the names in the file. *moved: the addresses are relative to the file's mapping. False: the
- * file lacks a name, or is no 64-bit ELF file. */
+/* Finds the addresses of the names in the file. *moved says whether the addresses are relative to the file's mapping.
+ * Returns false if the file lacks a name, or is no 64-bit ELF file. */
 static bool look_in_file(int fd, const char *const *names, uint64_t *addresses, size_t count, bool *moved) {
     Elf64_Ehdr elf;
     if (pread(fd, &elf, sizeof elf, 0) != sizeof elf || memcmp(elf.e_ident, ELFMAG, SELFMAG) != 0 ||

@@ -125,8 +125,8 @@ static const struct wide_section *section_with(struct wide_counters *wide, uint6
     return NULL;
 }
 
-/* Words of the source: in place, if they lie aligned in memory, or else a copy in `space`. NULL: the source does not
- * have them. */
+/* Returns a pointer to `count` words of the source. If the words do not lie aligned in memory, the pointer is `space`,
+ * which gets a copy of them. Returns NULL if the source does not have the words. */
 static const uint64_t *words_at(const struct source *source, uint64_t offset, uint64_t *space, size_t count) {
     const void *there = source_bytes(source, offset, count * sizeof *space);
     if (there && (uintptr_t)there % sizeof *space == 0) return there;
@@ -450,9 +450,9 @@ static bool counter_reaches(const struct snap_counter *a, const struct snap_coun
            a->free_blocks >= b->free_blocks;
 }
 
-/* Finds stale slots: another thread took the slot after the counters were read, and before the table of threads was
- * read. Then the slot's `before` may be more than its counters. Sets stale[slot], and the counters of stale slots to 0.
- * Returns whether there are any. */
+/* Finds stale slots. A slot is stale if its `before` is more than its counters. This can happen if another thread took
+ * the slot after the counters were read, and before the table of threads was read. Sets stale[slot], and sets the
+ * counters of stale slots to 0. Returns whether there are stale slots. */
 static bool slots_find_stale(const struct reader *reader, size_t count, bool *stale) {
     bool any = false;
     for (size_t slot = 0; slot < count; slot++) {

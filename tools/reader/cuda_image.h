@@ -30,11 +30,12 @@ const struct total *cuda_block_total(const struct cuda_image *cuda, const struct
 uint32_t cuda_block_tag(const struct cuda_image *cuda, const struct snap_cuda_block *block);
 
 /* An image whose totals are those of device memory, for views of sites and stacks. End it with cuda_view_end, not with
- * image_clear, because it shares its other tables with the image. totals NULL: no memory. */
+ * image_clear, because it shares its other tables with `image`. Its totals are NULL if there is no memory. */
 struct image cuda_view(const struct image *image);
 void cuda_view_end(struct image *view);
-/* By CUDA site: 1 + the index of its total in cuda_view(image); 0: its memory is not on a device. The caller frees the
- * array. NULL: no memory. */
+/* Returns an array with one entry for each CUDA site. The entry is 1 + the index of the site's total in
+ * cuda_view(image), or 0 if the site's memory is not on a device. The caller frees the array. Returns NULL if there is
+ * no memory. */
 uint32_t *cuda_view_indices(const struct image *image);
 
 /* All memory that an owner can leave behind, one total for each index below cuda_every_count: first the totals of host
@@ -48,8 +49,8 @@ bool cuda_every_total(const struct image *image, size_t index, struct total *out
 struct cuda_share {
     uint64_t device_bytes, device_blocks, pinned_bytes;
 };
-/* An array with one share for each owner, by the owner's index in the image, and a last one for memory without owner.
- * The caller frees the array. NULL: no memory. */
+/* Returns an array with one share for each owner, at the owner's index in the image. One more share at the end of the
+ * array is for memory without owner. The caller frees the array. Returns NULL if there is no memory. */
 struct cuda_share *cuda_shares(const struct image *image);
 
 /* `used`: a device's used memory, as the driver told it when it was last asked. The other figures are its parts.

@@ -54,9 +54,9 @@ static int by_time(const void *left, const void *right) {
     return a < b ? -1 : a > b;
 }
 
-/* Sorts the records by time, and drops those that are empty, unsound, or older than the process. Of points with the
- * same time only one stays; marks with the same time all stay (share_times). Returns the number of records that are
- * left. */
+/* Sorts the records by time, and drops those that are empty, unsound, or older than the process. If several points have
+ * the same time, only one of them stays. Several marks may have the same time (share_times). Returns the number of
+ * records that are left. */
 static size_t history_image_settle(const struct records *self, uint8_t *table, size_t count, uint64_t start_ns) {
     size_t sound = 0, kept = 0;
     for (size_t i = 0; i < count; i++) {

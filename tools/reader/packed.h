@@ -1,5 +1,5 @@
 /* packed.h — packs and unpacks the totals of a snapshot, which are in its section SNAP_TOTALS.
- * In: totals, or the bytes of a file, which is treated as hostile. Out: bytes, or totals. */
+ * In: totals to pack, or a file to unpack, which is treated as hostile. Out: the packed bytes, or the totals. */
 #ifndef MEMSTOW_PACKED_H
 #define MEMSTOW_PACKED_H
 

@@ -48,8 +48,8 @@ static int read_picture(struct reader *reader, uint32_t buffer) {
     return result;
 }
 
-/* Loads the picture. If the picture of a running process makes no sense, the process was replacing it, and it is read
- * again. */
+/* Loads the picture of the peak. If the picture of a running process makes no sense, the process was replacing the
+ * picture during the reading, so the picture is read again. */
 int picture_load(struct reader *reader) {
     struct image *image = reader->image;
     for (int try = 0; try < PEAK_TRIES && !image->has_picture; try++) {

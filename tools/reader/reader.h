@@ -44,8 +44,8 @@ struct reader {
     struct wide_counters wide;
 };
 
-/* Each sets image->error and returns -1. The errors are "damaged at byte OFFSET: …", not enough memory, and "truncated
- * at byte OFFSET". */
+/* Each of these three functions sets image->error and returns -1. The error says that the file is damaged at byte
+ * `offset`, that there is not enough memory, or that the file is truncated at byte `offset`. */
 int reader_damaged(const struct reader *reader, uint64_t offset, const char *why);
 int reader_memory(const struct reader *reader);
 int reader_truncated(const struct reader *reader, uint64_t offset);

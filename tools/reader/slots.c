@@ -8,7 +8,7 @@
 
 enum { LIVE_TRIES = 4, WINDOW = 65536 };
 
-/* A slot table that is mostly empty. It is read in windows; slots for which `used` is true are kept. */
+/* A slot table that is mostly empty. It is read piece by piece. Only slots for which `used` is true are kept. */
 struct slots {
     size_t record_size;
     bool (*used)(const void *record); /* the slot is in use and not being written */

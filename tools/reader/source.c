@@ -32,7 +32,8 @@ int source_file(struct source *source, int fd) {
 
 void (*source_before_end)(void);
 
-/* Handles SIGBUS: the file of a running process was truncated, which also kills that process. */
+/* Handles SIGBUS. The signal means that the file of a running process was truncated. The truncation also kills the
+ * running process. */
 static void source_shrunk(int signal) {
     static const char text[] = "memstow: the ledger shrank while it was read\n";
     if (source_before_end) source_before_end();
