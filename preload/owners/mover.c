@@ -45,7 +45,7 @@ void mover_begin(struct mover *self) {
 
 /* --- the present move, as other threads see it --- */
 
-enum { OVER = 8 }; /* a client calls mover_is_on so often that fewer moves than this end in between */
+enum { OVER = 8 }; /* fewer moves than this end between two calls of mover_is_on by a client */
 
 static struct {
     struct lock lock;

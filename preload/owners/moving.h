@@ -24,8 +24,8 @@ int64_t moving_stow_device(uint32_t owner);
 int64_t moving_restore(uint32_t owner);
 int64_t moving_release(uint32_t owner);
 
-/* `result`: an error that the calling thread's latest move returned. If device memory was its cause, returns the reason
- * in words. NULL: it has another cause. */
+/* Says in words why the calling thread's latest move returned the error `result`. Returns NULL if device memory was not
+ * the cause of the error. */
 const char *moving_why_not(int64_t result);
 
 /* Whether this thread's latest move of a model or custom was told to end, and some bytes therefore did not move.

@@ -31,9 +31,10 @@ void owned_let_go(struct owned *all, uint32_t count);
  * blocks and device memory are set. NULL: there is no memory. owned_let_go frees the array. */
 struct owned *owned_of_tags(uint32_t count);
 
-/* For values of the store (state_owner.h), which belong to owners and may lie in files of the store. visit calls its
- * argument for each value; stowed returns an owner's bytes in files; move moves an owner's values to files (`out`) or
- * back. The store sets this pointer when its first loop begins. NULL: there is no store. */
+/* What the store does for its values (state_owner.h), which belong to owners and may lie in files of the store. `visit`
+ * calls its argument for each value. `stowed` returns how many bytes an owner has in files. `move` moves an owner's
+ * values to files (if `out`) or back to memory. The store sets the pointer owned_store when the store's first loop
+ * begins. owned_store is NULL if there is no store. */
 struct owned_store {
     void (*visit)(void (*visit)(uint32_t owner, uint64_t bytes, bool in_file, void *context), void *context);
     uint64_t (*stowed)(uint32_t owner);

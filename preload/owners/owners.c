@@ -242,8 +242,8 @@ int owners_retire(uint32_t id) {
     return 0;
 }
 
-/* Finds the owner with this id or, if it was adopted, its adopter. Returns 0; -ENOENT: there is none; -EINVAL: `may`
- * says that an owner of this kind cannot have the setting. */
+/* Finds the owner with this id or, if it was adopted, its adopter. Returns 0 if `may` says that this owner can have the
+ * setting, otherwise -EINVAL. Returns -ENOENT if there is no such owner. */
 static int find_settable(uint32_t id, bool (*may)(const struct owner *owner), struct owner **out) {
     *out = owner_known(owner_final(id));
     if (!*out) return -ENOENT;

@@ -21,8 +21,9 @@ static struct noted {
 } noted;
 static struct lock noting;
 
-/* A sum takes milliseconds at a million sites, and a program may have thousands of runs a second. So the sums may take
- * one second, plus 1 % of the time since the ledger began. */
+/* Whether there is time for another sum over all sites. A sum takes milliseconds at a million sites, and a program may
+ * have thousands of runs a second. So all sums together may take one second plus 1 % of the time since the ledger
+ * began. */
 static bool may_spend(uint64_t now_ns) {
     enum { SECOND = 1000000000, PART = 100 };
     return os_load(&noted.spent_ns) < SECOND + (now_ns - ledger_head->start_ns) / PART;

@@ -1,7 +1,7 @@
 /* owners_mark.h — marks on the curves of memory over time, with what each owner has at that time.
- * In: a mark: a run that begins or ends, a move that was requested. Out: the mark, and a record for each model, custom
- * and value of the store whose memory has changed since the last such mark. Call it outside of hooks, and hold no
- * lock. */
+ * In: a mark, which says that a run begins or ends, or that a move was requested. Out: the mark, and a record for each
+ * model, custom and value of the store whose memory has changed since the last such mark. Call it outside of hooks, and
+ * hold no lock. */
 #ifndef MEMSTOW_OWNERS_MARK_H
 #define MEMSTOW_OWNERS_MARK_H
 

@@ -68,7 +68,7 @@ struct element {
     bool needs_rbp;
     /* For elements that are `placed` in the tree: */
     uint32_t frames; /* the element's frames end at this index of memo.frames */
-    uint32_t place;  /* the tree's place of the innermost frame; TREE_NONE: no memory */
+    uint32_t place;  /* the place (tree.h) of the element's innermost frame; TREE_NONE: no memory */
 };
 
 /* A remembered evaluation loop, in the element with the index `element`. Its Python frames, innermost first, end at the

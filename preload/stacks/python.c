@@ -364,7 +364,7 @@ static uintptr_t first_frame(const struct interpreter *self, uintptr_t inner, ui
     return same_interpreter ? python_word(python_plain(inner), self->layout.frame_previous) : chain_head(self, 0);
 }
 
-/* The expected frame, after it was found equal to the chain's frame. It is loaded from `expected`, so that the
+/* Returns expected->frame, which the caller has found equal to the chain's frame. Loads it from `expected`, so that the
  * processor need not wait for one link of the chain before it reads the next. */
 static inline uintptr_t as_expected(const struct python_frame *expected) {
     uintptr_t frame;

@@ -32,7 +32,7 @@ struct python_layout {
     uint32_t bytes_start;
     /* text_ascii: where the characters of an ASCII string begin; text_other: where those of another string begin. */
     uint32_t text_length, text_state, text_ascii, text_other;
-    uint32_t text_kind_shift; /* from this bit of the state: width of a character (3 bits), compact (1), ASCII (1) */
+    uint32_t text_kind_shift; /* the state's bits from here up: width of a character (3), compact (1), ASCII (1) */
     uint32_t runtime_finalizing;
     uint8_t entry_owner;
     uint8_t fixed; /* the minor version if it is in one of the tables below; else 0 */

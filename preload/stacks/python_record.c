@@ -114,8 +114,8 @@ static __attribute__((noinline)) uint32_t code_of_new(const struct python_layout
     return id;
 }
 
-/* The code object whose lines were looked up latest, by the id of its content, and the position in its line table. Only
- * the writer uses it. */
+/* The code object in which a line was last looked up (`code` is the id of its content), and the position in its line
+ * table. Only the writer uses this variable. */
 static struct {
     uint32_t code;
     struct python_cursor cursor;

@@ -40,7 +40,7 @@ enum rule_kind {
 enum {
     RULE_KIND_MASK = 7,
     RULE_BP_AT_BP = 1 << 3,   /* rbp is saved at rbp + its offset, not at CFA + its offset */
-    RULE_EVAL_KNOWN = 1 << 4, /* RULE_EVAL tells whether the frame is an evaluation loop of Python */
+    RULE_EVAL_KNOWN = 1 << 4, /* RULE_EVAL is valid: it tells whether the frame is an evaluation loop of Python */
     RULE_EVAL = 1 << 5,
     RULE_NEEDS_BP = 1 << 6, /* the step to the caller's frame depends on rbp */
     RULE_OFFSET_SHIFT = 7,

@@ -13,8 +13,8 @@
 int control_connect(pid_t pid, const char *path, char *error, size_t size);
 /* Returns 0 or -errno. */
 int control_send(int fd, const struct wire_message *message);
-/* Waits for an answer. Returns 1: it came; 0: none came within `milliseconds`, or a signal came; -errno: none will
- * come. */
+/* Waits for an answer. Returns 1 if an answer came, 0 if none came within `milliseconds` or a signal came first, and
+ * -errno if none will come. */
 int control_receive(int fd, struct wire_message *answer, int milliseconds);
 
 #endif

@@ -38,8 +38,8 @@ static void describe_socket(struct handle *handle, const struct sockets *sockets
              entry ? entry->text : "not a TCP, UDP or Unix socket that /proc lists");
 }
 
-/* Whether a descriptor probably came from the process's parent: it is 0, 1 or 2; or it is /dev/null; or it has the same
- * file as 0, 1 or 2, which come first in the list. */
+/* Whether a descriptor probably came from the process's parent. This is so if the descriptor is 0, 1 or 2, or is
+ * /dev/null, or has the same file as 0, 1 or 2. Descriptors 0, 1 and 2 come first in the list of handles. */
 static bool is_standard(const struct holdings *holdings, const char *target, int fd) {
     if (fd <= 2) return true;
     if (holdings_begins(target, "/dev/null")) return true;
@@ -189,8 +189,8 @@ static void load_maps(struct holdings *holdings) {
 
 /* --- putting handles from descriptors and maps in order --- */
 
-/* Compares for qsort: by descriptor. Handles that are only mapped come last, because their -1 is the largest unsigned
- * number. */
+/* Compares two handles by descriptor, for qsort. Handles that are only mapped have the descriptor -1. They come last,
+ * because -1 becomes the largest unsigned number. */
 static int by_fd(const void *left, const void *right) {
     unsigned a = (unsigned)((const struct handle *)left)->fd, b = (unsigned)((const struct handle *)right)->fd;
     return (a > b) - (a < b);

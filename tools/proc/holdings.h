@@ -31,7 +31,7 @@ struct mapped {
     char path[256];
     uint64_t bytes; /* in all mappings of the file */
     bool code;      /* it is a program or a library */
-    bool ledger;    /* it is a ledger of memstow: dropped when all maps are read */
+    bool ledger;    /* it is a ledger of memstow. When all maps are read, the entry is dropped */
 };
 
 struct holdings {

@@ -173,8 +173,8 @@ static void add_parts(struct snap_counter *to, const struct snap_counter *from, 
     }
 }
 
-/* Reads the counters of a chunk for `count` sites, from its site `first` on. Adds their `parts` to `to`, site by site,
- * and to `sum`, all together. `to` and `sum` may be NULL. */
+/* Reads the counters of a chunk for `count` sites, from its site `first` on. Adds the `parts` of each counter to the
+ * site's element of `to`, and to `sum`. `to` and `sum` may be NULL. */
 static int counters_fetch(struct reader *reader, const struct counters_chunk *ref, size_t first, size_t count,
                           enum part parts, struct snap_counter *to, struct snap_counter *sum) {
     uint64_t space[SNAP_CHUNK_SITES], offset = ref->offset + offsetof(struct snap_chunk, words) + first * sizeof *space;

@@ -8,9 +8,9 @@
 
 struct reader;
 
-/* Call it before the call stacks are read. When they are read, they get new numbers, and only the totals of the image
- * are given these numbers. So this function adds the totals of CUDA memory to the totals of the image. For a ledger,
- * call it after counters_name_sites. Returns 0 or -1. */
+/* Adds the totals of CUDA memory to the totals of the image. Call it before the call stacks are read: stacks get new
+ * numbers at that time, and only the totals of the image are changed to these numbers. For a ledger, call it after
+ * counters_name_sites. Returns 0 or -1. */
 int cuda_image_lend(struct reader *reader);
 /* Takes the totals of cuda_image_lend out of the image, and loads CUDA's other tables, except the blocks, which
  * slots.h loads. Returns 0 or -1. */
@@ -38,10 +38,10 @@ void cuda_view_end(struct image *view);
  * no memory. */
 uint32_t *cuda_view_indices(const struct image *image);
 
-/* All memory that an owner can leave behind, one total for each index below cuda_every_count: first the totals of host
- * memory and mappings, then those of CUDA memory. cuda_every_total gives the total at an index in *out: device memory
- * with the class SNAP_ON_CUDA, pinned host memory with the class SNAP_HOST. False: the total is of another kind of CUDA
- * memory, and the caller leaves it out. */
+/* For a walk over all memory that an owner can leave behind. There is one total for each index below cuda_every_count.
+ * The totals of host memory and mappings come first, and those of CUDA memory follow. cuda_every_total stores the total
+ * at an index in *out. A total of device memory has the class SNAP_ON_CUDA there, and one of pinned host memory has
+ * SNAP_HOST. Returns false if the total is of another kind of CUDA memory, which the caller must leave out. */
 size_t cuda_every_count(const struct image *image);
 bool cuda_every_total(const struct image *image, size_t index, struct total *out);
 
@@ -53,9 +53,9 @@ struct cuda_share {
  * array is for memory without owner. The caller frees the array. Returns NULL if there is no memory. */
 struct cuda_share *cuda_shares(const struct image *image);
 
-/* `used`: a device's used memory, as the driver told it when it was last asked. The other figures are its parts.
- * live: in the ledger; pool_idle: the unused part of what the driver's pool reserved; graphs: reserved by graphs.
- * `known` is false if the driver was never asked, or if its figures make no sense. */
+/* `used` is a device's used memory, which the driver told when it was last asked. The other figures are parts of it.
+ * `live` is the live memory in the ledger, `pool_idle` is the unused part of what the driver's pool reserved, and
+ * `graphs` is reserved by graphs. `known` is false if the driver was never asked, or if its figures make no sense. */
 struct cuda_gap {
     bool known;
     uint64_t used, live, pool_idle, graphs;

@@ -14,9 +14,9 @@
  * that its program runs, gives it the state SNAP_EXECED. Does nothing if there is no ledger. */
 void last_word_write(const char *path, const uint8_t run_id[16], pid_t pid, int status);
 
-/* How the process of a ledger ended, in words, if it is gone and did not record its end: "exited with 3, by a system
- * call that memstow does not see", "was killed by SIGKILL", or, if neither a status nor a signal is known, "ended
- * unseen, by a raw exit or a signal". */
+/* Says in words how the process of a ledger ended. Meaningful only if the process is gone and did not record its end.
+ * Returns for example "exited with 3, by a system call that memstow does not see", or "was killed by SIGKILL". If
+ * neither a status nor a signal is known, returns "ended unseen, by a raw exit or a signal". */
 struct text_line last_word_of_untold(const struct snap_header *header);
 /* Whether the process of a ledger is gone and did not record its end. */
 bool last_word_is_untold(const struct image *image);

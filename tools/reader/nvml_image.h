@@ -15,8 +15,8 @@ struct reader;
 int nvml_image_load(struct reader *reader);
 void nvml_image_clear(struct nvml_image *nvml);
 
-/* Asks NVML about the devices of an image whose process runs under this pid. Without CUDA nothing is asked. If there is
- * no NVML, the records say so. Returns 0, or -1: no memory. */
+/* Asks NVML about the devices of an image whose process runs under this pid. Asks nothing if the process does not use
+ * CUDA. If there is no NVML, the records say so. Returns 0, or -1: no memory. */
 int nvml_image_ask(struct image *image, pid_t pid);
 
 /* The record of a device, by its ordinal. NULL: NVML was not asked about it. */

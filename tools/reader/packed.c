@@ -6,7 +6,7 @@
 
 struct stream {
     const struct reader *reader;
-    uint64_t next, end; /* file offsets: of the byte behind the window, and of the section's end */
+    uint64_t next, end; /* next: the file offset of the first byte after the window; end: the section's end */
     size_t position, filled;
     uint8_t window[65536];
 };

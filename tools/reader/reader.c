@@ -196,7 +196,7 @@ int reader_table(struct reader *reader, uint32_t type, size_t record_size, void 
     return 0;
 }
 
-/* Asks for huge pages: at a million sites, to make pages of 4 KiB one by one is a quarter of all work. */
+/* Asks for huge pages, because at a million sites, making pages of 4 KiB one by one is a quarter of all work. */
 int reader_reserve_totals(struct reader *reader, size_t count) {
     enum { HUGE_PAGE = 2 << 20 };
     struct image *image = reader->image;

@@ -24,7 +24,7 @@ struct wide_counters {
         struct section section;
         uint64_t address, length; /* the section's address in the process; the length of all its records */
     } sections[32];               /* each section is twice as large as the previous one */
-    size_t count, last;           /* last: the section of the last counter that was read; it often has the next one */
+    size_t count, last;           /* last: in which section a counter was last found. The next is often there */
     bool missing;                 /* a counter was in a section that is not in the list yet */
     uint64_t window;              /* for a process that is gone: the file offset of the window that was read last */
     size_t window_length;
@@ -38,7 +38,7 @@ struct reader {
     bool figures; /* only figures are read: image_load_figures */
     struct section *sections;
     size_t section_count, section_capacity;
-    uint32_t *site_of;          /* ledger only: site of each total, since counters_name_sites */
+    uint32_t *site_of;          /* ledger only: the site of each total; counters_name_sites sets it */
     struct snap_counter *slots; /* ledger only: what was counted at each slot of a thread */
     size_t slot_capacity;
     struct wide_counters wide;
