@@ -143,10 +143,11 @@ static int cache_fill(struct groups *groups, const struct image *image, struct c
     return 0;
 }
 
-/* Makes the key of the row to which a total belongs. A remainder is the exact figure of a tag minus the estimates of
- * its call stacks. `by_stack`: rows depend on call stacks, because they are sites or modules, or because
- * groups->matched selects stacks. Then the remainders of all tags share one row. In other views a remainder belongs to
- * the row of its tag, so that owners are exact. Returns 0, or -1: no memory. */
+/* Makes the key of the row to which a total belongs. Some totals are remainders: the exact figure of a tag minus the
+ * estimates of the tag's call stacks. `by_stack` is true if rows depend on call stacks, because they are sites or
+ * modules, or because groups->matched selects stacks. If it is true, the remainders of all tags share one row. If it is
+ * false, a remainder belongs to the row of its tag, so that owners are exact. Returns 0, or -1 if there is no memory.
+ */
 static int key_of(struct groups *groups, const struct image *image, const struct cache *cache,
                   const struct total *total, bool by_stack, struct row *key) {
     uint32_t node = total->stack < image->node_count ? total->stack : 0;

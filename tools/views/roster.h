@@ -36,8 +36,8 @@ const char *roster_outcome(const struct snap_owner *owner);
 bool roster_is_retired(const struct snap_owner *owner);
 const char *roster_state(const struct snap_owner *owner); /* live or retired */
 
-/* How much of an owner's memory is stowed. in_files: of its live bytes on the host. of_devices: of its bytes on
- * devices. */
+/* How much of an owner's memory is stowed, in bytes. in_files: host memory that is stowed. of_devices: device memory
+ * that is stowed. */
 struct roster_stowed {
     uint64_t in_files, of_devices;
 };
