@@ -12,8 +12,9 @@
 
 #pragma GCC visibility push(hidden)
 
-/* As cfi_find. If memstow has no mapping of its own for the object, reads the loader's: for small tables, for a file
- * without a build id, if the file's path leads to another file now, in a sandbox, or without address space. */
+/* As cfi_find. Reads the object's tables through memstow's own mapping, or through the loader's if memstow has none.
+ * memstow has none if the tables are small, if the file has no build id, if its path leads to another file now, if the
+ * process is in a sandbox, or if there is no address space left. */
 struct cfi_rule cfi_file_find(const struct cfi_object *object, uintptr_t pc);
 
 #pragma GCC visibility pop
