@@ -15,7 +15,7 @@
 
 /* Steps in which the memory runs out. Each step restricts more than the step before it. */
 enum budget {
-    BUDGET_SOON, /* it is time to look for old stacks: half of the memory is used, or nearly all (budget_pays) */
+    BUDGET_SOON, /* it is time to look for old stacks. budget_pays says how much memory must be used for this step */
     /* A new stack must take the place of an old one (fold.h). If it cannot, the event counts at the nearest outer
      * stack. Threads get no more counters of their own. */
     BUDGET_STACKS,
@@ -61,11 +61,11 @@ static inline void budget_note_losses(void) {
         budget_ask(BUDGET_LEAST_USED);
 }
 
-/* 1: the newest fold found enough dead stacks, or there was none yet. Then the next fold begins when half of the memory
- * is used. 0: it begins when nearly all is used. */
+/* How much memory must be used before the next fold begins. 1: half of the limit, because the newest fold found enough
+ * dead stacks, or because there was no fold yet. 0: nearly the whole limit. */
 extern uint32_t budget_pays;
 
-/* How many ids new stacks will take while a fold is at work. */
+/* How many ids new stacks are expected to take while a fold is at work. */
 extern uint32_t budget_reserve;
 
 /* Whether so few ids are free that a fold should begin. */

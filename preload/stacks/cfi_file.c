@@ -20,17 +20,17 @@
 
 enum {
     FILES = 64,
-    LEAST = 1 << 18,          /* bytes of tables that are worth a mapping */
-    PAUSE = 250 * 1000 * 1000 /* between two times at which pages are given back, ns */
+    LEAST = 1 << 18,          /* tables with fewer bytes get no mapping */
+    PAUSE = 250 * 1000 * 1000 /* ns; pages are not given back more often than once in this time */
 };
 
 /* A file with large tables. */
 static struct cfi_file {
-    uintptr_t header;      /* the object that the file is loaded as */
-    struct cfi_object own; /* the same in memstow's mapping; own.header 0: there is none */
+    uintptr_t header;      /* the address of .eh_frame_hdr in the loader's mapping */
+    struct cfi_object own; /* the tables in memstow's mapping; own.header is 0 if there is no such mapping */
     uint8_t build_id[sizeof((struct snap_module){0}.build_id)];
     uint32_t build_id_length; /* bytes */
-    uint32_t generation;      /* of code: the file and the object belong together as long as it is the same */
+    uint32_t generation;      /* generation_of_code when `header` was noted. If it has changed, `header` may be wrong */
 } files[FILES];
 static uint32_t file_count;
 static struct lock adding;
@@ -43,10 +43,11 @@ struct image {
     const Elf64_Ehdr *elf;
     const Elf64_Phdr *segments;
     uintptr_t bias, start, end;
-    uint64_t offset; /* of `start` in the file */
+    uint64_t offset; /* where `start` lies in the file */
 };
 
-/* Linkers place .eh_frame in front of its header or behind it. A header of another form is not read. */
+/* Returns the start of .eh_frame, which linkers place in front of its header or behind it. Returns 0 if the header does
+ * not have the usual form. */
 static uintptr_t start_of_entries(const struct cfi_object *object) {
     enum { VERSION = 1, PCREL_SDATA4 = 0x1b, AT = 4 };
     const uint8_t *bytes = (const uint8_t *)object->header;
@@ -57,7 +58,8 @@ static uintptr_t start_of_entries(const struct cfi_object *object) {
     return start >= object->start && start < object->end ? start : 0;
 }
 
-/* The number of bytes in an object's header: an index with 8 bytes a function. */
+/* The length of an object's .eh_frame_hdr in bytes. It is mainly an index, with 8 bytes for each function. 0: it is not
+ * known. */
 static uintptr_t length_of_header(const struct image *image, uintptr_t header) {
     for (int i = 0; i < image->elf->e_phnum; i++)
         if (image->segments[i].p_type == PT_GNU_EH_FRAME && image->bias + image->segments[i].p_vaddr == header)
@@ -65,8 +67,8 @@ static uintptr_t length_of_header(const struct image *image, uintptr_t header) {
     return 0;
 }
 
-/* Finds the pages that have the object's tables. False: they are small, or the file may have other bytes than the
- * memory, because the program may write there. */
+/* Finds the pages that have the object's tables. Returns false if the tables are small or have an unusual form, or if
+ * their segment is writable: then the memory may have other bytes than the file. */
 static bool find_tables(const struct cfi_object *object, const struct dl_find_object *found, struct image *out) {
     const Elf64_Ehdr *elf = found->dlfo_map_start;
     *out = (struct image){.elf = elf, .bias = found->dlfo_link_map->l_addr};
@@ -98,8 +100,8 @@ static bool has_bytes(int fd, uint64_t offset, uintptr_t loaded, size_t length) 
     return true;
 }
 
-/* Whether the file is the one that was loaded: its headers and its notes, so its build id, are the same, and it is not
- * shorter than its tables. */
+/* Whether the file is the one that was loaded. Its ELF headers and its notes, which include the build id, must be the
+ * same as in memory, and the file must be long enough to contain the tables. */
 static bool is_loaded_from(const struct image *image, int fd) {
     const Elf64_Ehdr *elf = image->elf;
     struct stat status;
@@ -117,8 +119,8 @@ static bool is_loaded_from(const struct image *image, int fd) {
     return true;
 }
 
-/* Whether the mapping at `at` has the object's header. If another thread closes descriptors that are not its own, the
- * mapping may be one of another file. */
+/* Whether the mapping at `at` has the first bytes of the object's .eh_frame_hdr, and can be read up to its end. It may
+ * be a mapping of another file, if another thread has closed memstow's descriptor and opened that file. */
 static bool is_mapped(const struct image *image, const struct cfi_object *object, uintptr_t at) {
     char header[32], last;
     return os_peek(header, (const void *)(at + object->header - image->start), sizeof header) &&
@@ -126,7 +128,7 @@ static bool is_mapped(const struct image *image, const struct cfi_object *object
            os_peek(&last, (const void *)(at + image->end - image->start - 1), 1);
 }
 
-/* Maps the tables of the file at `path`. 0: it is not possible. */
+/* Maps the tables of the file at `path`, and returns where. 0: they cannot be mapped. */
 static uintptr_t map_tables(const struct image *image, const struct cfi_object *object, const char *path) {
     int fd = path[0] == '/' ? os_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0) : -1;
     if (fd < 0) return 0;
@@ -154,7 +156,7 @@ static struct cfi_file *entry_for(uintptr_t header, const struct snap_module *mo
     return file_count < FILES ? &files[file_count] : NULL;
 }
 
-/* A file that could not be mapped is not tried again. */
+/* Notes where a file is loaded now. If the file is new, maps its tables. If this fails, it is not tried again. */
 static void add_file(const struct cfi_object *object, const struct dl_find_object *found, const struct image *image,
                      uint32_t generation) {
     const struct snap_module *module = module_record(module_at(object->header));
@@ -193,8 +195,8 @@ static const struct cfi_file *known_file(uintptr_t header, uint32_t generation) 
     return NULL;
 }
 
-/* Gives all pages back, at most four times a second. The kernel maps a page anew when it is next read, which costs
- * little. */
+/* Gives back the pages of all mappings, about four times a second at most. The kernel maps a page anew when it is next
+ * read, which costs little. */
 static void drop_pages(void) {
     uint64_t now = os_now(), before = os_load(&dropped_at);
     if (now - before < PAUSE || seal_is_set() ||

@@ -1,8 +1,8 @@
 /* cfi_file.h — reads large unwind tables through a mapping of memstow's own.
- * In: an object of the loader (cfi.h), and an address in its code. Out: the rule. The kernel maps sixteen pages for
- * each page that is read, and memstow cannot give back pages of the loader's mapping. So the tables are read from a
- * second mapping of the same file, and its pages are given back from time to time. Any thread and any signal handler
- * may call. */
+ * In: the unwind tables of a loaded program or library (cfi.h), and an address in its code. Out: the rule of the
+ * address. When a page of a file is read, the kernel maps up to sixteen pages, and memstow must not give back pages of
+ * the loader's mapping. So the tables are read from a second mapping of the same file, whose pages are given back from
+ * time to time. Any thread and any signal handler may call. */
 #ifndef MEMSTOW_CFI_FILE_H
 #define MEMSTOW_CFI_FILE_H
 
@@ -12,9 +12,9 @@
 
 #pragma GCC visibility push(hidden)
 
-/* As cfi_find. Reads the object's tables through memstow's own mapping, or through the loader's if memstow has none.
- * memstow has none if the tables are small, if the file has no build id, if its path leads to another file now, if the
- * process is in a sandbox, or if there is no address space left. */
+/* As cfi_find. Reads the object's tables through memstow's own mapping, or through the loader's if memstow has no
+ * mapping of them. It has none, for example, if the tables are small, if the file has no build id, if the file's path
+ * leads to another file now, if the process is in a sandbox, or if there is no address space left. */
 struct cfi_rule cfi_file_find(const struct cfi_object *object, uintptr_t pc);
 
 #pragma GCC visibility pop

@@ -40,8 +40,8 @@ __attribute__((noinline)) static uint64_t hash_of_chain(uint64_t h, uintptr_t rb
     return h;
 }
 
-/* In recursion most frames are as long as the frame before. Then `distance` stays as it is, and the processor, which
- * foresees the branch, reads the next address without waiting for the hop. */
+/* See leaf_hash. In recursion most frames have the same length as the frame before, so `distance` seldom changes. The
+ * processor predicts that it does not change, and reads the next address without waiting for the hop. */
 static INLINE uint64_t leaf_hash_of(struct leaves *self, uintptr_t end, const struct caller *caller, uint64_t count) {
     uintptr_t slot = caller->slot, address = caller->address, distance = 0;
     uint64_t h = address + slot;
@@ -50,7 +50,7 @@ static INLINE uint64_t leaf_hash_of(struct leaves *self, uintptr_t end, const st
         if (unlikely(hop->address != address)) hop = find_hop(self, address);
         if (hop->distance != distance) {
             distance = hop->distance;
-            __asm__("" : "+r"(distance)); /* keeps the compiler from making a conditional move of the branch */
+            __asm__("" : "+r"(distance)); /* keeps the compiler from replacing the branch by a conditional move */
         }
         uintptr_t next = slot + distance;
         if (unlikely(next >= end)) return self->more ? hash_of_chain(h, caller->rbp, slot, end, count) : h;

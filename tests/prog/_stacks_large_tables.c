@@ -1,8 +1,14 @@
-// _stacks_large_tables.c — does what its arguments say with a library of many functions, each of which allocates once.
-// "load PATH", "close": the library. "call FIRST COUNT": its functions. "wait": a second. "here": allocates in a
-// function of the program. "rename FROM TO": a file. "fork": a child does the rest. "seal": installs a system call
-// filter that allows everything. "tell": prints how many mappings of the library's file the loader has not made, and
-// how many KiB of them are resident.
+// _stacks_large_tables.c — executes the commands in its arguments, one after the other. They concern a library of many
+// functions. Each function allocates once when it is called.
+//   load PATH, close  loads the library, unloads it
+//   call FIRST COUNT  calls COUNT functions of the library, from number FIRST on
+//   here              allocates in a function of the program
+//   wait              waits a second
+//   rename FROM TO    renames a file
+//   fork              forks. The child executes the commands that follow, and the parent only waits for it
+//   seal              installs a system call filter that allows everything
+//   tell              prints how many mappings of the library's file were not made by the loader, and how many KiB of
+//                     these mappings are resident
 #include <assert.h>
 #include <dlfcn.h>
 #include <linux/filter.h>

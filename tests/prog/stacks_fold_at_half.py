@@ -1,5 +1,5 @@
-"""Dead call stacks give up their memory when half of the limit is used. If the stacks are alive, the other half is
-theirs, too, and none is lost."""
+"""Dead call stacks give up their memory when half of the limit is used. Live call stacks may use the other half as
+well, and no stack is lost."""
 import support
 
 PROGRAM = r"""
@@ -38,7 +38,7 @@ program = support.compile(PROGRAM, name="program", flags=("-O1", "-g", "-fno-cro
 
 
 def tracked(kind):
-    """The report of the program, and how many call stacks of its live blocks it has."""
+    """Runs the program, and returns the report, and how many call stacks with live blocks the report has."""
     support.track(program, kind, str(STACKS), options=[f"--stack-memory={LIMIT}"])
     report = support.report("out.mst", f"--top={STACKS + 100}")
     sites = [site for site in report["sites"] if any(frame.get("function") == "down" for frame in site["stack"])]
@@ -46,7 +46,7 @@ def tracked(kind):
     return report, len(sites)
 
 
-# These stacks take about two thirds of the limit, so half of it is reached, and nearly all of it is not.
+# These stacks take about two thirds of the limit: more than half of it, but less than nearly all of it.
 dead, stacks = tracked("dead")
 assert dead["lost"]["folded"] > STACKS / 4 and stacks == 0, (dead["lost"], stacks)
 live, stacks = tracked("live")

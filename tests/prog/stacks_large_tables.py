@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Unwind tables of 256 KiB or more are read through a mapping of memstow's own, and each call stack is the same as
-with the loader's mapping: also if the library is loaded again, at the address of another library, or in a child. There
-is no such mapping if the file's path leads to another file, if the path is relative, if the file has no build id, and
-in a sandbox. Pages of the mapping do not stay resident."""
+"""Unwind tables of 256 KiB or more are read through a mapping of memstow's own, and every call stack is right. This
+holds if the library is loaded again, if another library is loaded at its address, and in a forked child. memstow makes
+no such mapping if the file's path leads to another file, if the path is relative, if the file has no build id, or if
+the process is in a sandbox. Pages of the mapping do not stay resident."""
 import pathlib, shutil
 
 import support
@@ -13,8 +13,9 @@ PROGRAM = support.compile(SOURCE, flags=("-O1", "-g", "-D_GNU_SOURCE"))
 
 
 def library(name, *flags):
-    """A library with many functions, NAME_0 and so on. Each calls the function that it is given, with the number that
-    it is given. Their frames have 61 sizes, in another order in each library."""
+    """Makes a library with many functions, NAME_0 and so on. Each function has two parameters, a function and a number,
+    and calls that function with that number. The frames have 61 sizes. Libraries whose names begin with different
+    letters have the sizes in different orders."""
     lines = [".text"]
     for i in range(FUNCTIONS):
         size = 16 * ((i + ord(name[0])) % 61) + 8
@@ -29,8 +30,8 @@ def library(name, *flags):
 
 
 def check(first, count, name, file="out.mst"):
-    """The functions `first` and `count` - 1 further ones of the library have allocated, each at its own stack. Function
-    i has allocated i + 1 bytes. If `name` is None, their names are not known."""
+    """Checks that `count` functions of the library, from number `first` on, have allocated, each at its own stack.
+    Function i has allocated i + 1 bytes. If `name` is None, the report does not know the functions' names."""
     found = {}
     for site in support.report(file, f"--top={2 * FUNCTIONS}")["sites"]:
         functions = [frame.get("function") for frame in site["stack"]]
@@ -41,14 +42,15 @@ def check(first, count, name, file="out.mst"):
 
 
 def tell(*arguments, **more):
-    """The figures that the program prints: (mappings, resident KiB)."""
+    """Runs the program, and returns what each `tell` has printed, as (mappings, resident KiB)."""
     lines = support.track(PROGRAM, *map(str, arguments), **more).stdout.splitlines()
     return [tuple(map(int, line.split())) for line in lines]
 
 
 one, two = library("one", "-Wl,--build-id"), library("two", "-Wl,--build-id")
 
-# All stacks are right. When the next rule is read after a while, here that of the program, the pages are given back.
+# All stacks are right. Pages are given back when a rule is read after a pause. Here it is the rule of the program's
+# function `here`.
 before, after, later = tell("load", one, "tell", "call", 0, FUNCTIONS, "tell", "wait", "here", "tell")
 check(0, FUNCTIONS, "one")
 assert before[0] == 0 and after[0] == later[0] == 1 and after[1] > later[1] == 0, (before, after, later)
@@ -67,7 +69,8 @@ check(99, 900, "one", child)
 check(0, 999, "two", child)
 assert [count for count, _ in tables] == [1, 1], tables
 
-# There is no mapping, and the stacks are right, too. The report has no names of functions if it cannot find the file.
+# In these cases there is no mapping, and the stacks are right all the same. Where `name` is None, the report cannot
+# find the library's file, so it has no names of functions.
 NOT_THERE = {
     "another file is at the path": (None, "load", one, "rename", shutil.copy(two, "other.so"), one),
     "the path is relative": (None, "load", "./two.so"),
