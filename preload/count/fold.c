@@ -47,7 +47,8 @@ static struct {
     struct tree_walk tree;    /* where the present step is in the tree of stacks, or in the index of tagged sites */
     struct peak_walk picture; /* where the present step is in the pictures of the peak */
     uintptr_t slot;           /* the pin (pin.h) of the thread that does the slice */
-    /* next: when the next slice may begin; spent: the nanoseconds of all slices while `poor` was true */
+    /* next: when the next slice may begin. spent: the nanoseconds of all slices while `poor` was true, except those of
+     * a fold that followed one that was not poor (budget_pays). */
     uint64_t next, spent;
     /* wants: budget_wants when this fold began; lost: how many stacks were lost when the previous fold ended */
     uint64_t wants, lost;

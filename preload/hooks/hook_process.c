@@ -313,9 +313,9 @@ __asm__(".pushsection .text\n"
         ".popsection\n");
 
 HOOK int dlclose(void *handle) {
-    stack_forget_code();
+    stack_unload_begins();
     int result = NEXT(dlclose)(handle);
-    stack_forget_code();
+    stack_unload_ends();
     return result;
 }
 

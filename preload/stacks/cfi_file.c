@@ -1,7 +1,8 @@
 /* cfi_file.c — see cfi_file.h. Unwind tables contain distances only: from an entry to its function, and from the header
  * to both. So cfi_find reads a copy of the tables at another address, if the address of the code is moved by the same
  * distance. A mapping is never removed, because a thread may be reading it; if pages of it are given back meanwhile,
- * the kernel reads them again. A library that is loaded again uses the same mapping. */
+ * the kernel reads them again. A library that is loaded again uses the same mapping, but only after its file has been
+ * compared with the memory again. */
 #include "preload/stacks/cfi_file.h"
 
 #include <elf.h>
@@ -19,18 +20,20 @@
 #include "preload/shared/os.h"
 
 enum {
-    FILES = 64,
+    FILES = 1024,
     LEAST = 1 << 18,          /* tables with fewer bytes get no mapping */
     PAUSE = 250 * 1000 * 1000 /* ns; pages are not given back more often than once in this time */
 };
 
-/* A file with large tables. */
+/* An object with large tables, as it is loaded in one generation of code. An entry that is counted never changes. */
 static struct cfi_file {
     uintptr_t header;      /* the address of .eh_frame_hdr in the loader's mapping */
+    uint32_t generation;   /* generation_of_code; the entry is not used in a later generation */
     struct cfi_object own; /* the tables in memstow's mapping; own.header is 0 if there is no such mapping */
-    uint8_t build_id[sizeof((struct snap_module){0}.build_id)];
-    uint32_t build_id_length; /* bytes */
-    uint32_t generation;      /* generation_of_code when `header` was noted. If it has changed, `header` may be wrong */
+    dev_t device; /* of the mapped file, as its inode, the time of its latest change, and where its tables begin */
+    ino_t inode;
+    struct timespec changed;
+    uint64_t offset;
 } files[FILES];
 static uint32_t file_count;
 static struct lock adding;
@@ -122,88 +125,94 @@ static bool is_loaded_from(const struct image *image, int fd) {
 /* Whether the mapping at `at` has the first bytes of the object's .eh_frame_hdr, and can be read up to its end. It may
  * be a mapping of another file, if another thread has closed memstow's descriptor and opened that file. */
 static bool is_mapped(const struct image *image, const struct cfi_object *object, uintptr_t at) {
-    char header[32], last;
-    return os_peek(header, (const void *)(at + object->header - image->start), sizeof header) &&
-           memcmp(header, (const void *)object->header, sizeof header) == 0 &&
+    char header[256], loaded[256], last;
+    size_t length = image->end - object->header < sizeof header ? image->end - object->header : sizeof header;
+    return os_peek(header, (const void *)(at + object->header - image->start), length) &&
+           os_peek(loaded, (const void *)object->header, length) && memcmp(header, loaded, length) == 0 &&
            os_peek(&last, (const void *)(at + image->end - image->start - 1), 1);
 }
 
-/* Maps the tables of the file at `path`, and returns where. 0: they cannot be mapped. */
-static uintptr_t map_tables(const struct image *image, const struct cfi_object *object, const char *path) {
-    int fd = path[0] == '/' ? os_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0) : -1;
-    if (fd < 0) return 0;
+/* Maps the tables of an open file, and returns where. 0: they cannot be mapped. If the kernel refuses, the reserved
+ * addresses stay reserved, because some kernels have given them up already, and another thread may have them. */
+static uintptr_t map_tables(const struct image *image, const struct cfi_object *object, int fd) {
     size_t length = image->end - image->start;
-    uintptr_t at = is_loaded_from(image, fd) ? (uintptr_t)os_reserve_apart(length) : 0;
-    bool fine = at && os_call(SYS_mmap, at, length, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd, image->offset) == (long)at;
-    os_close(fd);
-    if (fine && is_mapped(image, object, at)) return at;
-    if (at) os_unmap((void *)at, length);
+    uintptr_t at = (uintptr_t)os_reserve_apart(length);
+    if (!at || os_call(SYS_mmap, at, length, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd, image->offset) != (long)at)
+        return 0;
+    if (is_mapped(image, object, at)) return at;
+    os_unmap((void *)at, length);
     return 0;
 }
 
 /* --- files that are known --- */
 
-static bool is_build(const struct cfi_file *file, const struct snap_module *module) {
-    return file->build_id_length == module->build_id_length &&
-           memcmp(file->build_id, module->build_id, module->build_id_length) == 0;
+static bool is_same_file(const struct cfi_file *file, const struct image *image, const struct stat *status) {
+    return file->own.header && file->device == status->st_dev && file->inode == status->st_ino &&
+           file->offset == image->offset && file->own.end - file->own.start == image->end - image->start &&
+           file->changed.tv_sec == status->st_ctim.tv_sec && file->changed.tv_nsec == status->st_ctim.tv_nsec;
 }
 
-/* The entry of a file, or a free one. NULL: all are in use. A file without a build id has an entry for each place at
- * which it is loaded. */
-static struct cfi_file *entry_for(uintptr_t header, const struct snap_module *module) {
+/* Where the tables of an open file are mapped: by an earlier entry of the same file, or now. 0: they cannot be mapped.
+ */
+static uintptr_t tables_of(const struct image *image, const struct cfi_object *object, int fd,
+                           const struct stat *status) {
     for (uint32_t i = 0; i < file_count; i++)
-        if (is_build(&files[i], module) && (module->build_id_length || files[i].header == header)) return &files[i];
-    return file_count < FILES ? &files[file_count] : NULL;
+        if (is_same_file(&files[i], image, status) && is_mapped(image, object, files[i].own.start))
+            return files[i].own.start;
+    return map_tables(image, object, fd);
 }
 
-/* Notes where a file is loaded now. If the file is new, maps its tables. If this fails, it is not tried again. */
+/* Adds an entry for the object. Without a mapping it says that there is none. */
 static void add_file(const struct cfi_object *object, const struct dl_find_object *found, const struct image *image,
                      uint32_t generation) {
     const struct snap_module *module = module_record(module_at(object->header));
-    struct cfi_file *file = module ? entry_for(object->header, module) : NULL;
-    if (!file) return;
-    bool is_new = file == &files[file_count];
-    if (is_new && module->build_id_length) {
-        uintptr_t start = map_tables(image, object, module_path(found->dlfo_link_map));
+    const char *path = module_path(found->dlfo_link_map);
+    struct cfi_file file = {.header = object->header, .generation = generation};
+    struct stat status;
+    bool may_map = module && module->build_id_length && path[0] == '/';
+    int fd = may_map ? os_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0) : -1;
+    if (fd >= 0 && is_loaded_from(image, fd) && os_stat_fd(fd, &status) == 0) {
+        uintptr_t start = tables_of(image, object, fd, &status);
         if (start)
-            file->own =
+            file.own =
                 (struct cfi_object){start + object->header - image->start, start, start + image->end - image->start};
+        file.device = status.st_dev;
+        file.inode = status.st_ino;
+        file.changed = status.st_ctim;
+        file.offset = image->offset;
     }
-    memcpy(file->build_id, module->build_id, module->build_id_length);
-    file->build_id_length = module->build_id_length;
-    __atomic_store_n(&file->generation, generation, __ATOMIC_RELAXED);
-    __atomic_store_n(&file->header, object->header, __ATOMIC_RELEASE);
-    if (is_new) __atomic_store_n(&file_count, file_count + 1, __ATOMIC_RELEASE);
-}
-
-/* Maps the object's tables if they are large. */
-static void consider(const struct cfi_object *object, uint32_t generation) {
-    struct dl_find_object found;
-    struct image image;
-    if (object->end - object->start < LEAST || seal_is_set()) return;
-    if (_dl_find_object((void *)object->header, &found) || !found.dlfo_link_map) return;
-    if (!find_tables(object, &found, &image) || os_load32(&file_count) == FILES || !lock_try(&adding)) return;
-    add_file(object, &found, &image, generation);
-    lock_let_go(&adding);
+    if (fd >= 0) os_close(fd);
+    files[file_count] = file;
+    __atomic_store_n(&file_count, file_count + 1, __ATOMIC_RELEASE);
 }
 
 static const struct cfi_file *known_file(uintptr_t header, uint32_t generation) {
-    for (uint32_t i = 0, n = __atomic_load_n(&file_count, __ATOMIC_ACQUIRE); i < n; i++)
-        if (__atomic_load_n(&files[i].header, __ATOMIC_ACQUIRE) == header &&
-            __atomic_load_n(&files[i].generation, __ATOMIC_RELAXED) == generation)
-            return &files[i];
+    for (uint32_t i = __atomic_load_n(&file_count, __ATOMIC_ACQUIRE); i-- > 0;)
+        if (files[i].header == header && files[i].generation == generation) return &files[i];
     return NULL;
+}
+
+/* Adds an entry for the object if its tables are large, but not while a library is being unloaded: its address may be
+ * another library's before the generation changes again. */
+static void consider(const struct cfi_object *object, uint32_t generation) {
+    struct dl_find_object found;
+    struct image image;
+    if (object->end - object->start < LEAST || seal_is_set() || os_load32(&generation_unloading)) return;
+    if (_dl_find_object((void *)object->header, &found) || !found.dlfo_link_map) return;
+    if (!find_tables(object, &found, &image) || os_load32(&file_count) == FILES || !lock_try(&adding)) return;
+    if (file_count < FILES && !known_file(object->header, generation)) add_file(object, &found, &image, generation);
+    lock_let_go(&adding);
 }
 
 /* Gives back the pages of all mappings, about four times a second at most. The kernel maps a page anew when it is next
  * read, which costs little. */
 static void drop_pages(void) {
-    uint64_t now = os_now(), before = os_load(&dropped_at);
-    if (now - before < PAUSE || seal_is_set() ||
+    uint64_t before = os_load(&dropped_at), now = os_now();
+    if (now < before + PAUSE || seal_is_set() ||
         !__atomic_compare_exchange_n(&dropped_at, &before, now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
         return;
     for (uint32_t i = 0, n = __atomic_load_n(&file_count, __ATOMIC_ACQUIRE); i < n; i++)
-        if (files[i].own.header)
+        if (files[i].own.header && files[i].generation == os_load32(&generation_of_code))
             os_call(SYS_madvise, files[i].own.start, files[i].own.end - files[i].own.start, MADV_DONTNEED);
 }
 
@@ -222,5 +231,6 @@ struct cfi_rule cfi_file_find(const struct cfi_object *object, uintptr_t pc) {
     return cfi_find(object, pc);
 }
 
+/* An entry that another thread of the parent was adding is not counted yet. */
 static void cfi_file_abandon(void) { adding = (struct lock){0}; }
 FORKED(cfi_file_abandon);

@@ -12,6 +12,9 @@
 /* Changes before and after each dlclose, because a code address may then get another meaning. */
 extern uint32_t generation_of_code;
 
+/* How many dlcloses are under way. */
+extern uint32_t generation_unloading;
+
 /* Changes when data that threads remember about their stacks is no longer valid: native or Python code is gone, or ids
  * of stacks may now mean other stacks. */
 extern uint32_t generation_of_stacks;

@@ -435,8 +435,18 @@ uint32_t stack_site(uintptr_t slot, uintptr_t address, uintptr_t rbp) {
     return site;
 }
 
-void stack_forget_code(void) {
+static void stack_forget_code(void) {
     rule_forget();
     __atomic_fetch_add(&generation_of_code, 1, __ATOMIC_RELEASE);
     generation_end_stacks();
+}
+
+void stack_unload_begins(void) {
+    __atomic_fetch_add(&generation_unloading, 1, __ATOMIC_SEQ_CST);
+    stack_forget_code();
+}
+
+void stack_unload_ends(void) {
+    stack_forget_code();
+    __atomic_fetch_sub(&generation_unloading, 1, __ATOMIC_SEQ_CST);
 }

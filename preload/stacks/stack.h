@@ -73,8 +73,9 @@ void stack_use(struct stack **memory);
 /* The site of an untagged stack (tree.h) whose innermost call is at `address`. site.c sets it. */
 extern uint32_t (*stack_site_of)(uint32_t stack, uintptr_t address);
 
-/* Call it before and after a dlclose: makes what threads remember about code and stacks invalid. */
-void stack_forget_code(void);
+/* Call them before and after a dlclose: both make what threads remember about code and stacks invalid. */
+void stack_unload_begins(void);
+void stack_unload_ends(void);
 
 #pragma GCC visibility pop
 

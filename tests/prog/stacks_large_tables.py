@@ -69,6 +69,15 @@ check(99, 900, "one", child)
 check(0, 999, "two", child)
 assert [count for count, _ in tables] == [1, 1], tables
 
+# A library is unloaded, its file is replaced by another one, and that one is loaded at the same address. It gets a
+# mapping of its own. The report has no names of its functions, because the ledger has the first file's build id.
+plugin = support.HERE / "plugin.so"
+shutil.copy(one, plugin)
+tables = tell("load", plugin, "call", 0, 99, "tell", "close", "rename", shutil.copy(two, "newer.so"), plugin,
+              "load", plugin, "call", 99, 900, "tell")
+check(99, 900, None)
+assert [count for count, _ in tables] == [1, 2], tables
+
 # In these cases there is no mapping, and the stacks are right all the same. Where `name` is None, the report cannot
 # find the library's file, so it has no names of functions.
 NOT_THERE = {
