@@ -30,7 +30,9 @@ static struct cfi_file {
     uintptr_t header;      /* the address of .eh_frame_hdr in the loader's mapping */
     uint32_t generation;   /* generation_of_code; the entry is not used in a later generation */
     struct cfi_object own; /* the tables in memstow's mapping; own.header is 0 if there is no such mapping */
-    dev_t device; /* of the mapped file, as its inode, the time of its latest change, and where its tables begin */
+    bool maps;             /* the mapping was made for this entry; entries of later generations use it, too */
+    /* The file that is mapped, the time of its latest change, and where its tables begin in it. */
+    dev_t device;
     ino_t inode;
     struct timespec changed;
     uint64_t offset;
@@ -104,12 +106,11 @@ static bool has_bytes(int fd, uint64_t offset, uintptr_t loaded, size_t length) 
 }
 
 /* Whether the file is the one that was loaded. Its ELF headers and its notes, which include the build id, must be the
- * same as in memory, and the file must be long enough to contain the tables. */
-static bool is_loaded_from(const struct image *image, int fd) {
+ * same as in memory, and the file must be long enough to contain the tables. *status: the file's status. */
+static bool is_loaded_from(const struct image *image, int fd, struct stat *status) {
     const Elf64_Ehdr *elf = image->elf;
-    struct stat status;
-    if (os_stat_fd(fd, &status) < 0 || !S_ISREG(status.st_mode) ||
-        (uint64_t)status.st_size < image->offset + (image->end - image->start) ||
+    if (os_stat_fd(fd, status) < 0 || !S_ISREG(status->st_mode) ||
+        (uint64_t)status->st_size < image->offset + (image->end - image->start) ||
         !has_bytes(fd, 0, (uintptr_t)elf, elf->e_phoff + elf->e_phnum * sizeof(Elf64_Phdr)))
         return false;
     for (int i = 0; i < elf->e_phnum; i++) {
@@ -147,19 +148,17 @@ static uintptr_t map_tables(const struct image *image, const struct cfi_object *
 /* --- files that are known --- */
 
 static bool is_same_file(const struct cfi_file *file, const struct image *image, const struct stat *status) {
-    return file->own.header && file->device == status->st_dev && file->inode == status->st_ino &&
+    return file->maps && file->device == status->st_dev && file->inode == status->st_ino &&
            file->offset == image->offset && file->own.end - file->own.start == image->end - image->start &&
            file->changed.tv_sec == status->st_ctim.tv_sec && file->changed.tv_nsec == status->st_ctim.tv_nsec;
 }
 
-/* Where the tables of an open file are mapped: by an earlier entry of the same file, or now. 0: they cannot be mapped.
- */
-static uintptr_t tables_of(const struct image *image, const struct cfi_object *object, int fd,
-                           const struct stat *status) {
+/* Where an earlier entry has mapped the tables of this file. 0: none has. */
+static uintptr_t tables_of(const struct image *image, const struct cfi_object *object, const struct stat *status) {
     for (uint32_t i = 0; i < file_count; i++)
         if (is_same_file(&files[i], image, status) && is_mapped(image, object, files[i].own.start))
             return files[i].own.start;
-    return map_tables(image, object, fd);
+    return 0;
 }
 
 /* Adds an entry for the object. Without a mapping it says that there is none. */
@@ -171,8 +170,9 @@ static void add_file(const struct cfi_object *object, const struct dl_find_objec
     struct stat status;
     bool may_map = module && module->build_id_length && path[0] == '/';
     int fd = may_map ? os_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0) : -1;
-    if (fd >= 0 && is_loaded_from(image, fd) && os_stat_fd(fd, &status) == 0) {
-        uintptr_t start = tables_of(image, object, fd, &status);
+    if (fd >= 0 && is_loaded_from(image, fd, &status)) {
+        uintptr_t start = tables_of(image, object, &status);
+        file.maps = !start && (start = map_tables(image, object, fd));
         if (start)
             file.own =
                 (struct cfi_object){start + object->header - image->start, start, start + image->end - image->start};
@@ -197,7 +197,7 @@ static const struct cfi_file *known_file(uintptr_t header, uint32_t generation) 
 static void consider(const struct cfi_object *object, uint32_t generation) {
     struct dl_find_object found;
     struct image image;
-    if (object->end - object->start < LEAST || seal_is_set() || os_load32(&generation_unloading)) return;
+    if (seal_is_set() || os_load32(&generation_unloading)) return;
     if (_dl_find_object((void *)object->header, &found) || !found.dlfo_link_map) return;
     if (!find_tables(object, &found, &image) || os_load32(&file_count) == FILES || !lock_try(&adding)) return;
     if (file_count < FILES && !known_file(object->header, generation)) add_file(object, &found, &image, generation);
@@ -212,14 +212,15 @@ static void drop_pages(void) {
         !__atomic_compare_exchange_n(&dropped_at, &before, now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
         return;
     for (uint32_t i = 0, n = __atomic_load_n(&file_count, __ATOMIC_ACQUIRE); i < n; i++)
-        if (files[i].own.header && files[i].generation == os_load32(&generation_of_code))
+        if (files[i].maps)
             os_call(SYS_madvise, files[i].own.start, files[i].own.end - files[i].own.start, MADV_DONTNEED);
 }
 
 struct cfi_rule cfi_file_find(const struct cfi_object *object, uintptr_t pc) {
     uint32_t generation = __atomic_load_n(&generation_of_code, __ATOMIC_ACQUIRE);
-    const struct cfi_file *file = known_file(object->header, generation);
     drop_pages();
+    if (object->end - object->start < LEAST) return cfi_find(object, pc);
+    const struct cfi_file *file = known_file(object->header, generation);
     if (!file) {
         consider(object, generation);
         file = known_file(object->header, generation);

@@ -55,6 +55,10 @@ before, after, later = tell("load", one, "tell", "call", 0, FUNCTIONS, "tell", "
 check(0, FUNCTIONS, "one")
 assert before[0] == 0 and after[0] == later[0] == 1 and after[1] > later[1] == 0, (before, after, later)
 
+# Pages are also given back after a dlclose, even if no further rule of the library is read.
+(later,) = tell("load", one, "call", 0, FUNCTIONS, "load", one, "close", "wait", "here", "tell")
+assert later == (1, 0), later
+
 # The library is unloaded, and another one comes to its address. Then it is loaded again.
 tables = tell("load", one, "call", 0, 99, "close", "load", two, "call", 0, 999, "tell", "close",
               "load", one, "call", 99, 900, "tell")
