@@ -1,6 +1,6 @@
 # mimalloc 3.4 is linked into libmemstow.so as one object. Only its mi_* names are global, because its malloc, free and
 # operator new must not meet ours; memstow.map keeps the mi_* names inside the library. The object's constructors are
-# removed, so that a process that does not use mimalloc does not pay for it. Code that uses mimalloc first calls
+# removed, so that a process that does not use mimalloc does not pay for it. Before memstow uses mimalloc, it calls
 # _mi_auto_process_init, as the constructors would. Without that call each page of mimalloc's would be a mapping of its
 # own. If mimalloc is not found, the build goes on, and the library says that it has none.
 foreach(folder IN LISTS CMAKE_PREFIX_PATH) # for a wheel, pip has put mimalloc beside the build's tools

@@ -62,8 +62,9 @@ static void look_at_pool(const struct pool *pool, void *context) {
                                                           .bytes = pool->reserved});
 }
 
-/* Compares the memory from pools of one device. In a repetition (`again`), a difference counts only if CUPTI's bytes
- * and the ledger's bytes are the same as in the previous comparison. If they are not, allocations are in progress. */
+/* Compares the memory from pools of one device. In a repetition (`again`), a difference counts only if neither CUPTI's
+ * bytes nor the ledger's bytes have changed since the previous comparison. If they have, allocations are in
+ * progress. */
 static void compare_device(struct comparison *self, uint16_t device) {
     bool same = used[device] >= ledger.live[device] && used[device] <= ledger.rounded[device];
     bool still = before[device][0] == used[device] && before[device][1] == ledger.live[device];

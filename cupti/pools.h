@@ -1,7 +1,7 @@
 /* pools.h — pools of memory, from CUPTI's records. There are records of pools that are made, trimmed or destroyed. And
  * each record of memory from a pool tells how many bytes the pool holds and has handed out.
- * In: records, in any order. Out: the pools and their figures. The table of pools is bounded. One thread at a time may
- * call, as for seen.h. */
+ * In: records, in any order. Out: the pools and their figures. The table of pools is bounded. Only one thread at a time
+ * may call these functions, as with seen.h. */
 #ifndef MEMSTOW_CUPTI_POOLS_H
 #define MEMSTOW_CUPTI_POOLS_H
 

@@ -244,7 +244,7 @@ int32_t memstow_run_end(uint32_t run, uint32_t outcome);
  *   written to meanwhile; -EPERM: another library knows the address of the memory, or another owner has parts of it;
  *   -ENOMEM: the host has no memory for it.
  *
- * No content is lost in any case. */
+ * No content is lost in any case, except what memstow_owner_discard allows to drop. */
 int64_t memstow_stow(uint32_t owner);
 /* Brings all of the owner's memory back into memory that no file backs, and returns how many bytes came back. -EIO: a
  * file cannot be read, and its memory stays stowed; -ENOTSUP: a device reads the host's memory, and the device is not
@@ -475,10 +475,10 @@ int32_t memstow_snapshot(const char *path);
  * A list that exists already stays where it is.
  *
  * A list belongs to one process. If a second process, such as a forked child, registers processes in the same folder
- * meanwhile, the list of the second process is process_registry.PID.json. When a new list takes the place of the list
- * of a process that is gone, the old list gets such a name, or is removed if it names no process that is to be ended. A
- * list is for processes of one PID namespace: processes of another namespace seem to be gone. -ENAMETOOLONG: a path is
- * too long. */
+ * meanwhile, the list of the second process is process_registry.PID.json, with the second process's pid. When a new
+ * list takes the place of the list of a process that is gone, the old list is renamed in the same way, with the pid of
+ * its own process. If the old list names no process that is to be ended, it is removed instead. A list is for processes
+ * of one PID namespace: processes of another namespace seem to be gone. -ENAMETOOLONG: a path is too long. */
 int32_t memstow_shutdown_files(const char *log, const char *registry);
 
 /* The stages of a shutdown, one after the other: refuse new work, finish the work that is there, stop what does not
@@ -496,7 +496,7 @@ struct memstow_handler {
     uint32_t size;
     uint32_t stage;
     const char *name;  /* at most 63 bytes; unique */
-    const char *after; /* comma-separated names of handlers of the same stage that must end before this one begins */
+    const char *after; /* comma-separated names of handlers of this stage; this handler begins after they have ended */
     /* The time limit of the handler; 0: 10,000. A handler that takes longer is abandoned, and the shutdown goes on. */
     uint32_t milliseconds;
     uint32_t parallel;             /* 1: it may run beside other handlers that have 1 here */

@@ -25,8 +25,8 @@ def features():
 
 
 def run(*argv, status=0, **options):
-    """Runs a command and returns it completed, with its output as text. Fails if the exit status is not `status`. None
-    allows any status.
+    """Runs a command and returns it completed, with its output as text. Fails if the exit status is not `status`. With
+    status=None, every exit status is allowed.
 
     If a signal ended the process, the status is minus the signal's number."""
     argv = [str(a) for a in argv]
@@ -40,7 +40,7 @@ def run(*argv, status=0, **options):
 
 def memstow(*arguments, **options):
     """Runs the memstow command. A test that itself runs under memstow has LD_PRELOAD set. The command does not inherit
-    it, because a command with sanitizers would not start."""
+    LD_PRELOAD, because a command that is built with sanitizers would not start with it."""
     options.setdefault("env", {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"})
     return run(MEMSTOW, *arguments, **options)
 

@@ -39,8 +39,9 @@ int64_t entry_result(int64_t result) {
 /* os_peek or os_poke. */
 typedef bool kernel_copy(void *to, const void *from, size_t length);
 
-/* The kernel copies, and finds out whether the pointer is valid. The pointer is trusted in a sandbox (seccomp), where
- * the kernel must not be asked, and where the kernel cannot copy even our own memory: see os_peek. */
+/* The kernel copies, and finds out whether the pointer is valid. In two cases the pointer is trusted: in a sandbox
+ * (seccomp), where the kernel must not be asked; and on a system where the kernel cannot copy even our own memory
+ * (os_peek). */
 static bool copy_checked(kernel_copy *copy, void *to, const void *from, size_t length) {
     char own = 0, probe;
     if (seal_settles()) {

@@ -245,8 +245,9 @@ EXPORTED int32_t memstow_scope_leave(uint32_t owner) {
     scopes->count = count - 1;
     owner_scope(owner, -1);
     register_changed(scopes);
-    /* Checked last, when the scope is closed: the thread that leaves the owner's last scope gives back all spares of
-     * the owner, including spares that other threads made meanwhile. */
+    /* This comes after the scope is closed, because device_scopes_over does nothing while a scope of the owner is open.
+     * So the thread that closes the owner's last scope gives back all spares of the owner, including those that other
+     * threads have made. */
     if (unlikely(vram_table_spares() || vram_ahead_has_news())) device_scopes_over(owner);
     return 0;
 }

@@ -198,8 +198,8 @@ static void move_up(const struct index *self, uint32_t *table, uint32_t i, struc
  *
  * Other threads may insert meanwhile. If a thread's search passes a slot that is GONE, the thread inserts there or
  * before that slot, never behind it. There is one exception: if a slot becomes GONE after the search has passed it, the
- * thread may insert a record behind that slot. When the slot is empty, searches end there, and do not find the record
- * until it moves up. So it may get a twin: a second record with the same contents. */
+ * thread may insert a record behind that slot. When the slot is made empty, searches end there, and do not find the
+ * record until the record moves up. So the record may get a twin: a second record with the same contents. */
 static void index_sweep(uint32_t *table, uint32_t from, uint32_t end, struct index_walk *walk) {
     uint32_t mask = (1u << walk->bits) - 1;
     while (end != from) {

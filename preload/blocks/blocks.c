@@ -75,9 +75,10 @@ static bool make_level(uint32_t k) {
 }
 
 /* Adds level k, unless another thread added it. False: there is no memory, or k is too large. The thread that makes a
- * level may wait for the disk. Other threads wait for it, but only for a limited time, because it may never get
- * ready: it may be a thread of the parent process, or the thread that the waiting signal handler has interrupted. After
- * that time, they use the level although it has no records yet, and their blocks are counted as lost records. */
+ * level may wait for the disk. Other threads wait for that thread, but only for a limited time, because it may never
+ * finish: it may be a thread of the parent process, or the thread that the waiting signal handler has interrupted.
+ * After that time, the other threads use the level although it has no records yet, and their blocks are counted as lost
+ * records. */
 static bool add_level(uint32_t k) {
     const struct timespec pause = {.tv_nsec = PAUSE_NS};
     if (k >= LEVELS || (!has_level(k) && !make_level(k))) return false;

@@ -26,7 +26,8 @@ bool blocks_take(uintptr_t address, struct block *out);
 bool blocks_find(uintptr_t address, struct block *out);
 /* Changes site and mark of an entry. The caller knows that nobody frees the block now. False: there is no entry. */
 bool blocks_change(uintptr_t address, const struct block *block);
-/* The start of the block that contains the address; 0: no block contains it. This is slow: it looks at every entry. */
+/* Returns the start of the block that contains the address, or 0 if no block contains it. This is slow, because it
+ * looks at every entry. */
 uintptr_t blocks_around(uintptr_t address, struct block *out);
 
 /* Call it after ledger_begin. It gives every level of the table its section in the new ledger. */

@@ -137,8 +137,9 @@ static inline bool header_note_is(const struct header_note *note, uint32_t gener
     return note->site - header_note_site(note) == header_note_sign(generation);
 }
 
-/* Where the note of a block of this size lies. NULL: the block is too small, and its allocator left no spare bytes
- * behind it. *spare: whether the allocator left some; it is read only if the block is too small. */
+/* Returns where the note of a block of this size lies, or NULL if the block is too small and its allocator left no
+ * spare bytes behind it. *spare says whether the allocator left spare bytes. It is read only if the block is too
+ * small. */
 static inline struct header_note *header_note(void *block, uint64_t size, const bool *spare) {
     if (__builtin_expect(size - HEADER_NOTE_LEAST < HEADER_NOTE_FAR - HEADER_NOTE_LEAST, 1)) return block;
     if (size >= HEADER_NOTE_FAR) return (struct header_note *)block + 2;

@@ -182,7 +182,8 @@ static void heap_free(void *p) {
 
 static size_t heap_usable(void *p) { return heap_of(p) ? mi_usable_size(p) : base.usable(p); }
 
-/* The block moves to the heap of the present scope, or to `base` if there is none, unless it is there already. */
+/* Resizes a block that is already in the heap of the present scope, or in `base` if the scope has no heap. Moves any
+ * other block to that heap, or to `base`. */
 static void *heap_realloc(void *p, size_t size) {
     struct heap *from = heap_of(p), *to = heaps_present();
     if (!from && !to) return base.realloc(p, size);

@@ -1,7 +1,7 @@
 /* mappings.h — the program's own mappings, as ranges that can be split, moved and given back in part.
  * In: calls of the mmap family, from the hooks, on any thread. Out: MAPPING records and the counters of mapped memory.
  * No thread waits for the table: each thread queues an event, and a thread that finds the table free applies all queued
- * events. Only if no event is free, a thread waits, for a limited time. */
+ * events. If no event is free, a thread waits for one, but only for a limited time. */
 #ifndef MEMSTOW_MAPPINGS_H
 #define MEMSTOW_MAPPINGS_H
 
@@ -32,8 +32,8 @@ void mappings_restore(uint32_t ticket);                                 /* the c
 /* Call it when access to the range was given or withdrawn. Address space without access is not live memory. */
 void mappings_protect(uintptr_t address, uint64_t length, bool accessible);
 
-/* Assigns the range to a model or custom; 0: to nobody. Returns 0; -ENXIO: part of the range is in no mapping of the
- * program; -ENOMEM: there is no memory to record the change. */
+/* Assigns the range to a model or custom, or to nobody if `model` is 0. Returns 0, or -ENXIO if part of the range is in
+ * no mapping of the program, or -ENOMEM if there is no memory to record the change. */
 int mappings_assign(uintptr_t address, uint64_t length, uint32_t model);
 
 /* The mapping that contains the address, as its record is now. False: no live mapping contains it. Mappings of files

@@ -138,8 +138,8 @@ struct part_batch {
     uint32_t count;
 };
 
-/* Copies the block's next parts, from the first one that ends after `start`. Parts beyond the block's size are those of
- * an earlier block at the address. False: the lock stayed taken. */
+/* Copies the block's next parts, from the first one that ends after `start`. Leaves out parts beyond the block's size,
+ * because they are those of an earlier block at the address. False: the lock stayed taken. */
 static bool copy_parts(struct part_batch *to, const struct snap_large *block, uint64_t start) {
     to->count = 0;
     if (!lock_wait(&busy)) return false;

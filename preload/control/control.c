@@ -53,8 +53,8 @@ static struct {
     bool working; /* the worker was started */
     bool devices; /* the device thread was started */
     bool failed;  /* a thread could not be made, and the ledger says so */
-    /* [0]: the listener; [1]: the worker; [2]: the device thread. True: the memory that glibc allocated for the thread
-     * is not counted any more. */
+    /* For the listener [0], the worker [1] and the device thread [2]: whether the memory that glibc allocated for the
+     * thread is no longer counted. */
     bool left_out[3];
     pthread_t listener, worker, device;
     struct endpoint endpoint;
@@ -102,7 +102,7 @@ static int start_thread(int which, pthread_t *thread, void *(*work)(void *)) {
     return error;
 }
 
-/* Finds the block that glibc has taken for a thread from the program's allocator: the vector of its thread-local
+/* Finds the block that glibc has allocated for a thread with the program's allocator: the vector of its thread-local
  * storage. The second word of the thread's descriptor points to the second element of the vector. For a thread of ours,
  * leave_out takes this block out of the program's count. Before the thread ends, count_in_again counts the block in
  * again, because the thread's end frees the block. */

@@ -40,10 +40,13 @@ static struct {
     struct request list[REQUESTS_MOST];
 } __attribute__((aligned(OS_PAGE))) page; /* whole pages, because the kernel wipes whole pages */
 
-/* Takes the lock. A request must not be lost, so a thread waits as long as it takes. In two cases it waits only for a
- * while, and then returns false. While the kernel has not been told yet to wipe the page, this may be a forked child,
- * and a thread of the parent may have held the lock at the fork. In a sandbox, signals are not blocked, and a handler
- * may wait for a lock that its own thread holds. */
+/* Takes the lock. A request must not be lost, so a thread waits as long as it takes, except in two cases. In these, it
+ * gives up after a while and returns false, because perhaps nobody will ever let go of the lock:
+ *
+ * - The kernel has not been told yet to wipe the page. Then this may be a forked child, and a thread of the parent may
+ *   have held the lock at the fork.
+ * - The process is in a sandbox. There, signals are not blocked, so this may be a handler whose own thread holds the
+ *   lock. */
 static bool requests_begin(void) {
     bool wiped = __atomic_load_n(&page.wiped_by_fork, __ATOMIC_RELAXED);
     if (wiped && !seal_is_set())
@@ -172,8 +175,8 @@ void requests_leave(uint64_t ticket) {
 
 /* --- what the program and the worker do: take requests, answer them --- */
 
-/* Takes the oldest request that waits for the caller. `kinds`: the kinds that the program asks for. 0: the worker asks,
- * and gets the kinds that the program does not answer. */
+/* Takes the oldest request that waits for the caller. If `kinds` is 0, the caller is the worker, and gets only kinds
+ * that the program does not answer. Otherwise the caller is the program, which asks for these kinds. */
 static bool take_request(struct memstow_request *out, uint32_t kinds) {
     if (!requests_begin()) return false;
     page.answered |= kinds;

@@ -19,8 +19,8 @@ enum { REQUESTS_MOST = 16 };
  * DONE: it is answered. */
 enum request_state { REQUEST_NONE, REQUEST_WAITING, REQUEST_TAKEN, REQUEST_DONE };
 
-/* Adds a request, and returns its ticket (its number). -EBUSY: too many requests are unanswered. -ENOTSUP: memstow's
- * worker does not answer this kind, and the program has not asked for it. */
+/* Adds a request, and returns its ticket (its number). Returns -EBUSY if too many requests are unanswered, or -ENOTSUP
+ * if memstow's worker does not answer this kind and the program has not asked for it. */
 int64_t requests_add(uint32_t kind, uint32_t owner, const char *text);
 /* Passes a trigger (a moment when the owners' policies are applied) on to the program, as a request whose answer nobody
  * waits for. Only one such request is in the queue at a time. False: memstow must handle the trigger itself. */
@@ -38,9 +38,9 @@ bool requests_take_back(uint64_t ticket);
  * asked for one of these, memstow's worker answers requests of this kind. */
 enum { REQUESTS_OLD = 0x1E, REQUESTS_ALL = 0x19E };
 
-/* Waits for the program's next request of these kinds. From the first call on, the program answers these kinds. 1:
- * `out` is a request. 0: no request came within `milliseconds`, or a signal came. -ENODEV: no request can come any
- * more. */
+/* Waits for the program's next request of these kinds. From the first call on, the program answers these kinds. Returns
+ * 1 if *out is a request, 0 if no request came within `milliseconds` or a signal came, or -ENODEV if no request can
+ * come any more. */
 int requests_next(struct memstow_request *out, uint32_t kinds, uint32_t milliseconds);
 /* As requests_next, for memstow's worker, without waiting. It takes only kinds that the program does not answer. False:
  * there is no such request. */
@@ -56,8 +56,8 @@ int requests_done(uint64_t ticket, int64_t result, const char *text);
  * Does nothing if the request has been answered. */
 void requests_cancel(uint64_t ticket);
 /* Call it when a move begins. Finds the oldest request that the program has taken, that fits the move, and whose asker
- * still waits: the program perhaps makes the move for this request. Returns its ticket; 0: there is no such request.
- * *at: how the move learns that it is to end (move_end.h). */
+ * still waits: the program perhaps makes the move for this request. Returns the request's ticket, or 0 if there is no
+ * such request. Sets *at, by which the move learns that it is to end (move_end.h). */
 uint64_t requests_end(uint32_t owner, bool out, struct move_end *at);
 
 /* --- waiting for requests --- */
@@ -65,8 +65,8 @@ uint64_t requests_end(uint32_t owner, bool out, struct move_end *at);
 /* A number that grows with each request that is added, and with each call of requests_wake. Ask for it before you look
  * for requests. */
 uint32_t requests_seen(void);
-/* Waits until the number is not `seen` any more, or the time is over. Returns 0, -ETIMEDOUT, -EINTR, or -EAGAIN: the
- * number had changed before the call. */
+/* Waits until the number is not `seen` any more, or the time is over. Returns 0, -ETIMEDOUT or -EINTR, or -EAGAIN if
+ * the number had changed before the call. */
 int requests_wait(uint32_t seen, uint64_t nanoseconds);
 /* Wakes all waiting threads, and each looks again. */
 void requests_wake(void);

@@ -70,7 +70,7 @@ int vram_ring_compare(const struct vram_driver *driver, struct vram_ring *self, 
 /* Copies from ordinary memory, through the buffers. */
 int vram_ring_in(const struct vram_driver *driver, struct vram_ring *self, uint64_t to, const char *from,
                  uint64_t bytes);
-/* Copies from pinned memory, which must stay until the ring is settled (vram_ring_settle). */
+/* Copies from pinned memory. The memory must stay pinned and unchanged until the ring is settled (vram_ring_settle). */
 int vram_ring_in_pinned(const struct vram_driver *driver, struct vram_ring *self, uint64_t to, const char *from,
                         uint64_t bytes);
 enum { VRAM_UNREADABLE = -4 }; /* differs from the results of vram_quiet */

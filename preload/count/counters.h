@@ -1,8 +1,8 @@
 /* counters.h — the counters of each thread at each site (call stack and owners), in the ledger.
- * In: a thread's slot (its entry in the table of threads), a site, an event. Out: for a site with few events, one word
- * that holds its counts; for other sites, a wide counter (snapshot.h); the sums over all slots. Only a thread, its
- * signal handlers and counters_move write to the thread's slot. Any thread may write to the shared slot. Counting takes
- * no lock, except to make a counter (series.h). */
+ * In: a thread's slot (its entry in the table of threads), a site, an event. Out: the counts of each site, and their
+ * sums over all slots. The counts of a site with few events are in one word. The counts of other sites are in a wide
+ * counter (snapshot.h). Only a thread, its signal handlers and counters_move write to the thread's slot. Any thread may
+ * write to the shared slot. Counting takes no lock, except to make a counter (series.h). */
 #ifndef MEMSTOW_COUNTERS_H
 #define MEMSTOW_COUNTERS_H
 

@@ -47,8 +47,8 @@ static struct {
     struct tree_walk tree;    /* where the present step is in the tree of stacks, or in the index of tagged sites */
     struct peak_walk picture; /* where the present step is in the pictures of the peak */
     uintptr_t slot;           /* the pin (pin.h) of the thread that does the slice */
-    /* next: when the next slice may begin. spent: the nanoseconds of all slices while `poor` was true, except those of
-     * a fold that followed one that was not poor (budget_pays). */
+    /* next: when the next slice may begin. spent: the nanoseconds of all slices during which `poor` was true and
+     * budget_pays was 0 (the previous fold, too, had found too few sites). */
     uint64_t next, spent;
     /* wants: budget_wants when this fold began; lost: how many stacks were lost when the previous fold ended */
     uint64_t wants, lost;
@@ -471,8 +471,8 @@ static void fold_step(uintptr_t slot) {
 }
 
 /* Registers for membarrier now. Later, when threads run, the kernel would make the program wait some milliseconds. If
- * there is a system call filter, the first fold registers instead: under a filter, memstow makes no system call that
- * may never be needed. */
+ * there is a system call filter, the first fold registers instead, because under a filter memstow makes a system call
+ * only when the call is needed. */
 void fold_begin(void) {
     budget_relieve = fold_step;
     if (os_call(SYS_prctl, PR_GET_SECCOMP) == 0) register_barrier();

@@ -24,8 +24,8 @@ void origins_note_inherited(void);
 
 /* A new thread, from the moment when its parent thread creates it until its own first step. */
 struct origins_thread {
-    const void *creator;    /* thread pointer of the parent thread while it creates the thread; then another address;
-                             * NULL: the entry is free */
+    const void *creator;    /* the parent's thread pointer while the parent creates the thread; afterwards the address
+                             * of `created` (origins.c); NULL: the entry is free */
     uint32_t site;          /* the stack that starts the thread */
     void *start, *argument; /* for the hook: what the thread is to run */
 };

@@ -116,7 +116,7 @@ static void copy_site(uint32_t site, struct live live) {
     if (site != SNAP_SITE_INHERITED) picture.bytes += live.bytes;
 }
 
-/* If blocks of the site were freed between the two sums, the site is summed again by itself. */
+/* If blocks of the site were freed between the two sums, counters_site_live sums this one site again. */
 static struct live live_of(uint32_t site, const struct snap_counter *sum, const struct snap_counter *again) {
     if (sum->free_bytes != again->free_bytes || sum->free_blocks != again->free_blocks) return counters_site_live(site);
     if (sum->alloc_bytes < sum->free_bytes || sum->alloc_blocks < sum->free_blocks) return (struct live){0};

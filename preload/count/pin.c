@@ -40,18 +40,19 @@ static struct stray *new_stray(uint32_t tid) {
     return NULL;
 }
 
-/* Whether the thread has left an earlier hook by longjmp. A slot is an address in a hook's stack frame: `inner` in that
- * of the earlier hook, `slot` in that of the present one. stack_has_left answers the same, but needs the bounds of the
- * stack, which are not known here. If the earlier hook ran on the alternate stack, it ran in a signal handler. This
- * handler is over, because the thread runs on another stack now. */
+/* Whether the thread has left an earlier hook by longjmp. `inner` is an address in the stack frame of the earlier hook,
+ * `slot` an address in the stack frame of the present hook. If `slot` is not below `inner`, the frame of the earlier
+ * hook is gone. If the earlier hook ran on the alternate stack, it ran in a signal handler. This handler is over, too,
+ * because the thread runs on another stack now. (stack_has_left does the same, but needs the bounds of the stack, which
+ * are not known here.) */
 static bool stray_has_left(uintptr_t inner, uintptr_t slot) {
     stack_t other;
     if (os_call(SYS_sigaltstack, 0, &other) < 0 || other.ss_flags & SS_ONSTACK) return false;
     return slot >= inner || inner - (uintptr_t)other.ss_sp < other.ss_size;
 }
 
-/* In a sandbox the kernel is not asked for the thread's id. Nothing needs the pin there, because no site becomes free
- * any more. */
+/* In a sandbox no pin is made, so that the kernel need not be asked for the thread's id. Nothing needs a pin there,
+ * because no site becomes free any more. */
 static enum pin pin_stray(uintptr_t slot) {
     if (seal_is_set()) return PIN_OUTER;
     uint32_t tid = os_tid();

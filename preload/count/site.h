@@ -47,8 +47,9 @@ bool site_of_model(uint32_t site, uint32_t model, uint32_t *other);
 uint32_t site_known_tagged(struct snap_site record);
 /* Makes look-ups find a hidden site again. */
 void site_show_tagged(uint32_t site);
-/* Hides tagged sites from look-ups: all that are not in `stay`. Adds them to `hidden`. If `stay` is NULL, it hides the
- * sites in `hidden`. It does a part at each call, and returns true when all is done. */
+/* Hides tagged sites from look-ups. If `stay` is not NULL, it hides all sites that are not in `stay`, and adds them to
+ * `hidden`. If `stay` is NULL, it hides the sites that are in `hidden` already. It does a part at each call. It returns
+ * true when all is done. */
 bool site_hide_tagged(const struct ids *stay, struct ids *hidden, struct index_walk *walk);
 
 enum { SITE_LIMIT = 1 << 21 };
@@ -75,9 +76,9 @@ struct site_outer_found {
  * stack of the outermost frame alone gets a site: there are few such stacks. SNAP_SITE_UNKNOWN: there is no memory even
  * for that. `found` may be NULL. */
 uint32_t site_outer(uint32_t place, struct site_outer_found *found);
-/* site_close: the record says from now on that the site is free, so its counters mean nothing. site_free: other stacks
- * may have the ids from now on. `bits` has a bit for each of the 64 ids from `first` on: 1 frees the id. Call site_free
- * when the counters of the freed ids are empty. */
+/* After site_close, the record of the site says that the site is free, so its counters mean nothing. After site_free,
+ * other stacks may have the freed ids. `bits` has a bit for each of the 64 ids from `first` on; a bit that is 1 frees
+ * its id. Call site_free when the counters of these ids are empty. */
 void site_close(uint32_t site);
 void site_free(uint32_t first, uint64_t bits);
 /* How many ids are free. */

@@ -1,6 +1,5 @@
 /* thread.h — a slot for each thread that allocates or frees memory.
  * In: threads, at their first event and at their end. Out: a slot for each, with counters and a record in the ledger.
- * It must not fail: a thread without a slot counts in the shared slot.
  *
  * A slot is a private struct thread (thread_inside.h), a snap_thread record, and counter chunks in the ledger. Slots
  * outlive their threads and are used again, so counters only grow. A thread has no slot late in its end, in a signal

@@ -44,8 +44,8 @@ struct thread *thread_acquire(void);
 /* Makes drift and quantum begin anew, with the quantum that is allowed at present. Bytes in `drift` that were not added
  * to the running total are forgotten. */
 void thread_begin_quantum(struct thread *self);
-/* thread_leave: takes the slot from the calling thread, and returns it; NULL: the thread had no slot. thread_give_up:
- * lets another thread have this slot. Call it when no thread reads the slot. */
+/* thread_leave takes the slot from the calling thread and returns the slot, or NULL if the thread had none.
+ * thread_give_up lets another thread have the slot. Call thread_give_up when no thread reads the slot any more. */
 struct thread *thread_leave(void);
 void thread_give_up(struct thread *self);
 

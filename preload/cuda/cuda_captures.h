@@ -25,9 +25,9 @@ void cuda_captures_go_on(void);
  * thread may be about to call the driver, and this call would break the new capture. It stops waiting one second after
  * hold_off: by that time the driver's wait has begun, and a wait that began before the capture does not break it. */
 uint64_t cuda_captures_begin(cuda_handle stream, const struct cuda_target *target);
-/* Call one of these two with the result of cuda_captures_begin. cuda_captures_began: the driver has begun the capture.
- * `number` is that of cuda_device_capture, or 0 if the driver does not tell it; then the capture gets a number of ours.
- * cuda_captures_never_began: the driver could not begin the capture. */
+/* Call one of these two with the result of cuda_captures_begin: cuda_captures_began if the driver has begun the
+ * capture, or cuda_captures_never_began if the driver could not begin it. `number` is the result of
+ * cuda_device_capture. If it is 0, because the driver does not tell the number, the capture gets a number of ours. */
 void cuda_captures_began(uint64_t where, uint32_t number);
 void cuda_captures_never_began(uint64_t where);
 /* Returns the number of the capture that began on this stream and goes on, or 0 if there is no such capture. A capture

@@ -1,9 +1,9 @@
-/* cuda_counts.c — see cuda_counts.h. A record is found without a lock by one word, which is made of its site, tag, kind
- * and device (words.h). A block or part keeps the id of its record. The record counts these blocks and parts in
- * `users`. A record is dead when its run (of the program's work) has ended and all its blocks are freed. When there are
- * many records, dead records are closed, and used again for other sites. Their sums go to the record with the same tag,
- * kind and device, and without a site. If a thread finds a record that another thread is closing, it notices this, and
- * looks again. */
+/* cuda_counts.c — see cuda_counts.h. A record is found without a lock. Its key in the table (words.h) is one word, made
+ * of its site, tag, kind and device. A block or part keeps the id of its record. The record counts these blocks and
+ * parts in `users`. A record is dead when its run (of the program's work) has ended and all its blocks are freed. When
+ * there are many records, dead records are closed, and used again for other sites. Their sums go to the record with the
+ * same tag, kind and device, and without a site. If a thread finds a record that another thread is closing, it notices
+ * this, and looks again. */
 #include "preload/cuda/cuda_counts.h"
 
 #include "preload/base/arena.h"

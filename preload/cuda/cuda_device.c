@@ -15,12 +15,12 @@
  * or gone since. */
 enum { SAMPLE_NS = 1000000000, SAMPLE_SOON_NS = 50000000, SAMPLE_BYTES = 64 << 20 };
 
-/* Looks up a function of the driver, and remembers in *known its address, or that the driver has no such function.
- * Before the driver is loaded, nothing is remembered, because our hooks may look up a function earlier: the runtime
- * loads the driver only within its first call. After code was unloaded, find_function looks again. The address shares a
- * word with the generation of the loaded code, so an old address is recognised. For example, thread A looks up, thread
- * B unloads code and looks up, and then A writes its old address. A's generation is old, too, so the next call looks
- * again. */
+/* Looks up a function of the driver, and remembers in *known its address, or that the driver has no such function. If
+ * the driver is not loaded yet, nothing is remembered. (The runtime loads the driver only within its first call, and
+ * our hooks may look up a function before this.) After code was unloaded, find_function looks again. The address shares
+ * a word with the generation of the loaded code, so an old address is recognised. For example, thread A looks up,
+ * thread B unloads code and looks up, and then A writes its old address. A's generation is old, too, so the next call
+ * looks again. */
 enum { GENERATION_BITS = 16, LOOKED = 1 << (GENERATION_BITS - 1) };
 
 static void *find_function(uint64_t *known, const char *name) {
@@ -154,7 +154,7 @@ int cuda_device_ask_primary(uint32_t device, cuda_handle *context) {
     if (!cuDevicePrimaryCtxGetState() || !cuDevicePrimaryCtxRetain() || !cuDevicePrimaryCtxRelease_v2()) return 0;
     if ((error = cuDevicePrimaryCtxGetState()((int)device, &flags, &active)) || !active) return error;
     if ((error = cuDevicePrimaryCtxRetain()(&found, (int)device))) return error;
-    /* not repeated after an error: the error may be that of an earlier kernel, although the release itself was done */
+    /* After an error, the release is not repeated: it may have been done, and the error may be an earlier kernel's. */
     cuDevicePrimaryCtxRelease_v2()((int)device);
     *context = found;
     return 0;

@@ -276,7 +276,8 @@ static void *look_for(const char *name, uintptr_t caller) {
     return linked ? linked : first;
 }
 
-/* The generation is read before the look-up: if code is unloaded in between, the binding is invalid. */
+/* The generation is read before the look-up. So if code is unloaded during the look-up, the binding has an old
+ * generation, and later calls do not use it. */
 void *cuda_route_bound(const char *name, uintptr_t caller) {
     uint32_t generation = __atomic_load_n(&generation_of_code, __ATOMIC_ACQUIRE) + 1;
     struct binding binding = {.generation = generation, .caller = caller, .name = name};

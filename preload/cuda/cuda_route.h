@@ -62,11 +62,11 @@ bool cuda_route_is_hook(const void *address);
 /* The function behind a hook; any other address is returned unchanged. */
 void *cuda_route_without_hook(void *address);
 
-/* These functions ask about the code at an address. is_exempt: whether this code gets no hooks. is_driver: whether it
- * belongs to the driver. Mappings that the driver makes are not the program's. is_library: whether it belongs to a
- * library such as cuBLAS or cuDNN, whose memory serves all that call it. */
+/* Whether the code at an address gets no hooks. */
 bool cuda_route_is_exempt(uintptr_t code);
+/* Whether the code at an address belongs to the driver. The driver's mappings do not count as the program's. */
 bool cuda_route_is_driver(uintptr_t code);
+/* Whether the code at an address belongs to a library such as cuBLAS or cuDNN, whose memory serves all that call it. */
 bool cuda_route_is_library(uintptr_t code);
 /* Whether exempt code is loaded: memstow does not see what that code does with devices. */
 bool cuda_route_has_exempt(void);

@@ -1,6 +1,6 @@
 /* cuda_events.h — what a call of CUDA means: blocks that come and go, pools, physical memory, graphs, contexts.
  * In: the arguments and results of entries, in the words of cuda_table.h. Out: the ledger's table and counters of CUDA
- * memory. Any thread may call, before or after the driver's call. */
+ * memory. Any thread may call these functions, before or after the driver's call. */
 #ifndef MEMSTOW_CUDA_EVENTS_H
 #define MEMSTOW_CUDA_EVENTS_H
 

@@ -1,7 +1,7 @@
 /* cuda_oom.h — what memstow does when a device has no memory for a request.
- * In: requests that the driver refused. Out: the ledger's note of the newest refusal. If the refusal is probably an
- * error for the program, also a snapshot beside the ledger's file (FILE.oom1.mst and so on), which shows which owners
- * had the device's memory. */
+ * In: requests that the driver refused. Out: the ledger's note of the newest refusal; and, if the refusal is probably
+ * an error for the program, a snapshot beside the ledger's file (FILE.oom1.mst and so on). The snapshot shows which
+ * owners had the device's memory. */
 #ifndef MEMSTOW_CUDA_OOM_H
 #define MEMSTOW_CUDA_OOM_H
 

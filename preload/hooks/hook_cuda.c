@@ -64,9 +64,9 @@ static int hook_cuda_end(struct cuda_call *call, enum cuda_entry_id entry, int r
 
 typedef int resolver(const char *, void **, int, uint64_t, int *);
 
-/* Whether the hook for `symbol` fits the function that the driver gave. A CUDA newer than memstow knows may use the
- * name for a function with other arguments. The hook fits if the driver gives the same function for the newest version
- * that memstow knows. */
+/* Whether the hook for `symbol` fits the function that the driver gave. A version of CUDA that memstow does not know
+ * may use the name for a function with other arguments. The hook fits if the driver gives the same function for the
+ * newest version that memstow knows. */
 static bool means_the_same(const char *symbol, const void *found, uint64_t flags) {
     resolver *ask = (resolver *)cuda_scope_any("cuGetProcAddress_v2", NULL);
     void *known = NULL;

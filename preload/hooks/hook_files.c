@@ -244,7 +244,8 @@ int hook_openpty(int *main, int *side, char *name, const struct termios *termios
     return result ? result : note_both(0, (int[]){*main, *side}, SNAP_ORIGIN_FILE, CALLER);
 }
 
-/* Only the parent notes a descriptor: the child has the other side only as its standard descriptors. */
+/* Only the parent notes a descriptor: its side of the terminal. The child has the terminal's other side as standard
+ * descriptors only. */
 pid_t hook_forkpty(int *main, char *name, const struct termios *termios, const struct winsize *size) {
     pid_t pid = HOOK_NEXT(forkpty)(main, name, termios, size);
     if (pid > 0) hook_files_note(*main, SNAP_ORIGIN_FILE, CALLER);

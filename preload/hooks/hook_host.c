@@ -668,8 +668,8 @@ static void *resize_whole(void *p, const struct host_known *block, size_t size, 
 }
 
 /* Whether the program's allocator frees a block that is resized to 0 bytes, as glibc does. Allocators differ in this.
- * Our header makes every block larger, so the allocator never sees a size of 0 in the program's own calls. So it is
- * asked once, with a block of ours. */
+ * Our header makes every block larger, so the allocator never sees a size of 0 in the program's own calls. So this
+ * function finds out once, by resizing a block of its own. */
 static bool frees_at_zero(void) {
     enum answer { NOT_ASKED, STAYS, FREES };
     static enum answer answer;

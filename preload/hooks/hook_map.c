@@ -43,7 +43,7 @@ static bool is_range(const void *start, size_t length) {
     return (uintptr_t)start % OS_PAGE == 0 && length && length <= ADDRESSES && (uintptr_t)start <= ADDRESSES - length;
 }
 
-/* Arenas of Python's small objects outlive the scope in which the first object was made. They belong to nobody. */
+/* An arena of Python's small objects outlives the scope in which its first object was made, so it belongs to nobody. */
 static uint32_t site_of_new(struct caller caller) {
     return unlikely(python_maps_arenas(caller.address)) ? site_of_call(caller) : site_of_mapping(caller);
 }

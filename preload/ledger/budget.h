@@ -15,7 +15,7 @@
 
 /* Steps in which the memory runs out. Each step restricts more than the step before it. */
 enum budget {
-    BUDGET_SOON, /* it is time to look for old stacks. budget_pays says how much memory must be used for this step */
+    BUDGET_SOON, /* it is time to look for old stacks. budget_pays says how much memory must be in use before that */
     /* A new stack must take the place of an old one (fold.h). If it cannot, the event counts at the nearest outer
      * stack. Threads get no more counters of their own. */
     BUDGET_STACKS,

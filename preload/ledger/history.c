@@ -35,8 +35,8 @@ static uint64_t bytes_on(uint32_t device) {
 
 /* --- the two curves --- */
 
-/* Returns a curve's record, and makes it if it does not exist yet. NULL: there is no memory for a new record. The curve
- * goes on with the records that it has. */
+/* Returns a curve's record, and makes it if it does not exist yet. NULL: there is no memory for a new record, so the
+ * curve goes on with the records that it has. */
 static uint64_t *history_record(struct series *series, uint32_t index) {
     if (index >= os_load(&series->next) && series_take(series) != index) return NULL;
     return series_at(series, index);

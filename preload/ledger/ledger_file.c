@@ -113,8 +113,8 @@ static enum found look_at_file(int fd, uint32_t *exec_generation) {
     return still_written(&old) ? FOUND_IN_USE : FOUND_OLD;
 }
 
-/* Call it when another process has the path. Changes the path to FILE.PID, which forked children use, too. False: that
- * path would be too long. */
+/* Call it when another process has a ledger at the path. Appends a dot and this process's id to the path. False: the
+ * new path would be too long. */
 static bool step_aside(void) {
     size_t length = strlen(file.path);
     if (length + 24 > sizeof file.path) return false;

@@ -1,6 +1,6 @@
-/* cupti.h — the interface between the ledger of libmemstow.so and libmemstow_cupti.so, which compares CUPTI's records
- * with the ledger. If libmemstow_cupti.so has a ledger of its own, it uses the same interface.
- * In: the other library's request for sections in the ledger. Out: these sections, and the ledger's blocks of CUDA
+/* cupti.h — the interface by which libmemstow_cupti.so reaches the ledger of libmemstow.so, to compare CUPTI's records
+ * with it. If libmemstow_cupti.so has a ledger of its own, it uses the same interface.
+ * In: libmemstow_cupti.so's request for sections in the ledger. Out: these sections, and the ledger's blocks of CUDA
  * memory. Both libraries come from one build: whoever changes this interface also changes CUPTI_SEAM. */
 #ifndef MEMSTOW_CUPTI_H
 #define MEMSTOW_CUPTI_H

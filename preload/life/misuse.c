@@ -110,8 +110,8 @@ static uint64_t key_in_freed(uint64_t usable) {
     return *(volatile uint64_t *)&block[1];
 }
 
-/* Stores the key only if two attempts find the same key, because a signal handler may use the freed block in
- * between. */
+/* Stores the key only if two attempts find the same key, because a signal handler may use the block after key_in_freed
+ * has freed it and before key_in_freed reads it. */
 static void find_cache_key(uintptr_t raw, uintptr_t known) {
     uint64_t word, usable = CHUNK_LEAST - WORD;
     if (os_load(&cache_key)) return;
@@ -173,9 +173,9 @@ static void *asked_gone(uintptr_t p, uintptr_t raw, uint32_t mark) {
     return mark & HEADER_MAPPED ? NULL : misuse_asked(raw, 0);
 }
 
-/* Examines a pointer to a block that was freed, as gone.h says. If another block is in its place now, or if memory
- * cannot be examined, the result's kind is 0. If the block was a mapping, perhaps nothing is mapped at its address any
- * more, not even our header. */
+/* Examines a pointer to a freed block. `found` is the record of this block from gone.h. If another block is in its
+ * place now, or if memory cannot be examined, the result's kind is 0. If the block was a mapping, perhaps nothing is
+ * mapped at its address any more, not even our header. */
 static struct misuse of_gone(uintptr_t p, const struct gone *found) {
     uintptr_t raw = p - (found->mark & BLOCK_BARE ? 0 : header_distance(found->mark));
     bool again = !can_look() || usable_at(p, 0) || usable_at(raw, 0);
@@ -323,7 +323,7 @@ static uint64_t chunk_of(uintptr_t raw, uintptr_t known) {
 }
 
 /* Examines a damaged header of a block that is in the table, which has the block's size and site. The damage is
- * harmless if, without us, the allocator would not have read the damaged words:
+ * harmless if, without us, the allocator would not have read the damaged words. The allocators read these words:
  *
  * - mimalloc reads nothing in front of a block.
  * - glibc reads the size.

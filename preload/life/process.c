@@ -63,8 +63,8 @@ static struct {
     bool unread_stacks, unread_stack_memory, unread_allocator; /* these settings have unknown values */
     uint32_t unread_pressure;                                  /* bits: PRESSURE_UNREADABLE, PRESSURE_IDLE_UNREADABLE */
     uint8_t run_id[16];
-    /* Both arrays have room for the whole variable, because a path or name whose end is cut off would be a different
-     * one. Pages beyond the text are never written, and take no memory. */
+    /* `out` and `follow` each have room for a whole variable of the environment, because a path or name whose end is
+     * cut off would be another path or name. Pages beyond the text are never written, and take no memory. */
     char out[VARIABLE_SIZE]; /* template of the ledger's path */
     char follow[VARIABLE_SIZE];
 } wish;
@@ -99,9 +99,9 @@ static void default_out(void) {
     strcpy(to, file);
 }
 
-/* How many images (programs, one after the other by exec) this process ran before this one, from EXEC_VARIABLE. 0 in a
- * process that only inherited the variable: a child has another pid, and a later process with the same pid has another
- * start time. */
+/* Reads from EXEC_VARIABLE how many images (programs, one after the other by exec) this process ran before the present
+ * image. Returns 0 in a process that only inherited the variable: a child has another pid, and a later process with the
+ * same pid has another start time. */
 static uint32_t earlier_images(void) {
     const char *text = os_variable(EXEC_VARIABLE);
     if (os_take_decimal(&text) != os_pid() || *text++ != '.') return 0;
@@ -371,8 +371,8 @@ static enum tracked_stage process_begin_once(void) {
     return TRACKED_YES;
 }
 
-/* While tags are in use, mark_here (tracked.h) is 0, unless stacks are sampled. If stacks are sampled, mark_here stays
- * set while tags are in use, but only frees use it. */
+/* If tags are in use and stacks are not sampled, mark_here (tracked.h) is 0. If tags are in use and stacks are sampled,
+ * mark_here stays set, but only frees use it. */
 void process_allow_fast_path(void) {
     tracked_page.note = header_note_sign(header_generation(tracked_mark));
     if (next_found == NEXT_FOREIGN) {

@@ -27,7 +27,7 @@ static bool is_strict(long number, long a, long b) {
 }
 
 /* PAUSES: how often take_turn tries. All tries together take longer than SHORT_PATIENCE, even on a processor of 5 GHz
- * whose pause takes only 10 cycles. On such a processor, one try takes about 20 cycles. */
+ * on which the pause takes only 10 cycles, and a whole try about 20. */
 enum { SHORT_PATIENCE = 2 /* seconds */, PAUSES = 1 << 29 };
 
 /* One thread at a time has the turn: it stops our threads or starts them again. Meanwhile another thread that enters a

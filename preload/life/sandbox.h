@@ -1,8 +1,8 @@
 /* sandbox.h — the way into a sandbox (seccomp), where a system call may kill the process.
- * In: the program's calls that lead into a sandbox if they succeed, from the hooks. Out: the process is sealed (seal.h)
- * and memstow's threads in it are stopped; or, if the call fails, everything is as it was. From sandbox_enter on, the
- * library asks the kernel for nothing but memory. If the call leads into the strictest sandbox, the library asks for
- * nothing at all (os_forbid_calls). If the call fails, these limits end. */
+ * In: the hooks pass on the program's calls that lead into a sandbox if they succeed. Out: the process is sealed
+ * (seal.h) and memstow's threads in it are stopped; or, if the call fails, everything is as it was. From sandbox_enter
+ * on, the library asks the kernel for nothing but memory. If the call leads into the strictest sandbox, the library
+ * asks for nothing at all (os_forbid_calls). If the call fails, these limits end. */
 #ifndef MEMSTOW_SANDBOX_H
 #define MEMSTOW_SANDBOX_H
 

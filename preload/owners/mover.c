@@ -45,7 +45,7 @@ void mover_begin(struct mover *self) {
 
 /* --- the present move, as other threads see it --- */
 
-enum { OVER = 8 }; /* fewer moves than this end between two calls of mover_is_on by a client */
+enum { OVER = 8 }; /* between two calls of mover_is_on by a client, fewer than OVER moves come to an end */
 
 static struct {
     struct lock lock;

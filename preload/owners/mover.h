@@ -40,8 +40,8 @@ void mover_leave(const struct mover *self, int64_t moved);
 void mover_begin_call(void);
 /* Any thread may call. Ends the present move if it goes in the direction `out` and belongs to `owner` (0: any owner).
  * The move may be the program's (for itself or for a request) or that of memstow's worker. Further moves of the same
- * call, request or work do not begin. Returns the number of the move; -ENOENT: there is no such move; -EBUSY: a lock
- * stayed taken. */
+ * call, request or work do not begin. Returns the number of the move, -ENOENT if there is no such move, or -EBUSY if a
+ * lock stayed taken. */
 int64_t mover_end(uint32_t owner, bool out);
 /* Whether the move with this number still goes on. Also true if a lock stayed taken, so that this is not known. *moved
  * and *wanted get the bytes of the move, if they are still known. */

@@ -147,7 +147,7 @@ static int64_t moving_both(int64_t host, int64_t device, bool out) {
 
 /* Whether devices may use the owner's host memory while it moves. Some devices read the host's memory as the processor
  * does (HMM, ATS), and cannot wait for a page that is moving. If the owner is in use, such a device may begin to read
- * its memory right after this check, so the answer is true. */
+ * the owner's memory right after this check, so the answer is true. */
 static bool devices_use_it(uint32_t owner, const struct list *list, bool out) {
     bool nothing_moves = out ? !list->count : !stow_bytes(owner);
     if (nothing_moves || stow_forked_beside_threads()) return false;

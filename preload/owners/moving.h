@@ -32,8 +32,9 @@ const char *moving_why_not(int64_t result);
  * Meaningful only if that move returned no error. */
 bool moving_was_cut_short(void);
 
-/* Any thread may call. Returns the bytes that the present move of host memory has moved. *wanted: the bytes that it is
- * to move; 0: there is no move, or this is not known yet. The ledger's header also has these figures, and the owner. */
+/* Any thread may call. Returns the bytes that the present move of host memory has moved. *wanted gets the bytes that it
+ * is to move, or 0 if there is no move or these bytes are not known yet. The ledger's header also has both figures, and
+ * the owner. */
 uint64_t moving_progress(uint64_t *wanted);
 
 /* Finds out what the kernel can do, and sets the two variables above. Call it when an owner was opened. */

@@ -106,7 +106,8 @@ static void note_mixed(uint32_t owner, const struct staying *staying) {
     trace_add_line(&line);
 }
 
-/* Writes lines into the trace for the owner's memory that cannot move, by reason. Returns the bytes of that memory. */
+/* Writes a line into the trace for each reason why some of the owner's memory cannot move. Returns the bytes of all
+ * memory that cannot move. */
 static uint64_t note_staying(uint32_t owner) {
     struct staying staying = {.mixed_count = 0};
     vram_owned_visit_staying(owner, add_staying, &staying);

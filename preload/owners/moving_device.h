@@ -11,13 +11,15 @@
 
 #pragma GCC visibility push(hidden)
 
-/* `result`: an error that the calling thread's latest move returned. If device memory was its cause, returns the reason
- * in words. NULL: it has another cause, or device memory was not moved since moving_device_forget_why. */
+/* `result` is an error that the calling thread's latest move returned. If device memory was the cause of the error,
+ * returns the reason in words. Returns NULL if the error had another cause, or if device memory was not moved since
+ * moving_device_forget_why. */
 const char *moving_device_why(int64_t result);
 void moving_device_forget_why(void);
-/* Move an owner's device memory out and back. Return the bytes that moved; 0: there is nothing to move; -errno: there
- * is something to move, but nothing moved, and the trace says why. `idle`: the owner was declared idle; if not, nothing
- * moves out. `at_once`: if another move is in progress, nothing moves. `end`: what ends the move early. */
+/* Move an owner's device memory out and back. Return the bytes that moved, or 0 if there is nothing to move. If there
+ * is something to move but nothing moved, return -errno, and the trace says why. `idle` says whether the owner was
+ * declared idle; if it was not, nothing moves out. If `at_once` is set while another move is in progress, nothing
+ * moves. `end` says what ends the move early. */
 int64_t moving_device_out(uint32_t owner, bool idle, bool at_once, struct move_end end);
 int64_t moving_device_in(uint32_t owner);
 /* The number of the trigger that acts on this thread now; 0: none does. */

@@ -1,6 +1,6 @@
 /* owned.h — how much memory owners have, and where: sums over call sites, large blocks and mappings.
  * In: the ledger's own tables, while threads go on allocating. Out: figures by owner; the pieces of an owner's memory
- * that can be moved. Call it outside of hooks only: with a million sites it takes milliseconds. */
+ * that can be moved. Call these functions outside of hooks only: with a million sites they take milliseconds. */
 #ifndef MEMSTOW_OWNED_H
 #define MEMSTOW_OWNED_H
 
@@ -20,15 +20,15 @@ struct owned {
     uint64_t stowed_bytes;  /* the stowed part of movable_bytes; for a value of the store: its bytes in a file */
     /* the parts of movable_bytes and stowed_bytes that are device memory */
     uint64_t device_movable_bytes, device_stowed_bytes;
-    uint64_t on_device_bytes[MEMSTOW_DEVICES]; /* for each device, the part of cuda_bytes on it, not moved out */
+    uint64_t on_device_bytes[MEMSTOW_DEVICES]; /* for each device, the part of cuda_bytes that is on this device now */
 };
 
 /* Figures of owners 1 to `count` - 1, each at its id; entry 0 belongs to no owner. An adopter's figures include its
- * adopted owners. NULL: there is no memory. owned_let_go frees the array. */
+ * adopted owners. Returns NULL if there is no memory. owned_let_go frees the array. */
 struct owned *owned_of_all(uint32_t count);
 void owned_let_go(struct owned *all, uint32_t count);
-/* Figures of tags 1 to `count` - 1 (tags.h), each at its number, without adoption. Only live and allocated bytes,
- * blocks and device memory are set. NULL: there is no memory. owned_let_go frees the array. */
+/* Figures of tags 1 to `count` - 1 (tags.h), each at its number, without adoption. Only live_bytes, live_blocks,
+ * allocated_bytes and cuda_bytes are set. Returns NULL if there is no memory. owned_let_go frees the array. */
 struct owned *owned_of_tags(uint32_t count);
 
 /* What the store does for its values (state_owner.h), which belong to owners and may lie in files of the store. `visit`
@@ -43,7 +43,7 @@ struct owned_store {
 extern const struct owned_store *owned_store;
 
 /* Bytes of the owner's large blocks and mappings that are in memory now. Pages of stowed memory count only if they were
- * used after they were stowed. UINT64_MAX: the kernel does not say. */
+ * used after they were stowed. Returns UINT64_MAX if the kernel cannot be asked which pages are in memory. */
 uint64_t owned_resident(uint32_t owner);
 
 /* Kinds of memory, as bits. */

@@ -93,8 +93,8 @@ static void note_run(enum snap_mark_kind kind, uint32_t run, uint32_t outcome) {
 
 /* --- making new owners --- */
 
-/* Memory for a text; NULL: there is none. Texts are short and lie next to each other. The caller holds the registry's
- * lock. */
+/* Returns memory for a text, or NULL if there is no memory. Texts are short and lie next to each other. The caller
+ * holds the registry's lock. */
 static char *owners_text_memory(size_t length) {
     static char *texts;
     static size_t left;

@@ -6,8 +6,8 @@
  * snap_section and its records. A reader skips section types that it does not know, and trusts no field.
  *
  * Integers are little-endian and naturally aligned. Times are CLOCK_MONOTONIC nanoseconds, unless the name says "wall".
- * In a ledger every field marked [live] may change while a reader reads it. A reader reads 64-bit counters, which only
- * grow, one word at a time. docs/format.md describes the format in prose. */
+ * In a ledger every field marked [live] may change while a reader reads it. A reader reads each 64-bit counter as one
+ * word. These counters only grow. docs/format.md describes the format in prose. */
 #ifndef MEMSTOW_SNAPSHOT_H
 #define MEMSTOW_SNAPSHOT_H
 
@@ -66,9 +66,9 @@ enum snap_lost {
     SNAP_LOST_FOLDED,
     SNAP_LOST_TAGS,  /* scopes that could not be noted: their allocations have no tag */
     SNAP_LOST_TRACE, /* lines that the trace of decisions could not take */
-    /* what was lost of CUDA. In each ledger: for example, blocks without a record, whose frees are not seen either, and
-     * functions for memory that the program looked up but that memstow does not know. In a ledger from CUPTI: records
-     * that CUPTI dropped, records that a full table did not take, and records of unknown kinds */
+    /* what was lost of CUDA. Examples in any ledger: blocks without a record, whose frees are not seen either; memory
+     * functions that the program looked up, but that memstow does not know. In a ledger from CUPTI also: records that
+     * CUPTI dropped, records that a full table did not take, and records of unknown kinds */
     SNAP_LOST_CUDA,
     SNAP_LOST_KINDS = 16
 };
@@ -282,7 +282,7 @@ enum {
  * innermost one. */
 #define SNAP_RUN_FIRST ((uint32_t)1 << 31)
 #define SNAP_RUN_LAST ((uint32_t)1 << 30)
-#define SNAP_RUN_END ((uint32_t)1 << 29) /* a head of a run without frames names the place of this frame, or did */
+#define SNAP_RUN_END ((uint32_t)1 << 29) /* there is, or was, a run without frames whose head names this place */
 /* The bits of the frame's id. If all are set, there is no frame: the stack ends with the place that the head names. */
 enum { SNAP_RUN_FRAME = (1 << 24) - 1 };
 

@@ -89,7 +89,7 @@ static bool read_field(const char *line, int number, uint64_t base, uint64_t *va
 }
 
 /* Reads an address and port such as "0100007F:1F90": the words of the address in this machine's byte order, then the
- * port. `text` gets the address in its usual form. False: the text has another form. */
+ * port. `text` gets the address in its usual form. Returns false if there is no such address and port at `at`. */
 static bool read_address(const char *at, char text[ADDRESS_SIZE], uint64_t *port) {
     uint8_t bytes[16];
     size_t digits = strcspn(at, ": ");

@@ -513,7 +513,7 @@ static enum cfi_why cfi_run(struct cursor c, struct machine *m, const struct fun
 struct value {
     enum { NUMBER, FROM_CFA, FROM_BP, FROM_SP, FROM_WORD_AT_BP, FROM_WORD_AT_SP } base;
     int64_t offset;
-    int64_t word; /* for FROM_WORD_AT_…: the address of that word, relative to its base */
+    int64_t word; /* for FROM_WORD_AT_BP and FROM_WORD_AT_SP: the word lies at rbp + word or rsp + word */
 };
 
 struct operands {

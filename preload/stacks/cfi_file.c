@@ -1,8 +1,8 @@
 /* cfi_file.c — see cfi_file.h. Unwind tables contain distances only: from an entry to its function, and from the header
- * to both. So cfi_find reads a copy of the tables at another address, if the address of the code is moved by the same
- * distance. A mapping is never removed, because a thread may be reading it; if pages of it are given back meanwhile,
- * the kernel reads them again. A library that is loaded again uses the same mapping, but only after its file has been
- * compared with the memory again. */
+ * to both. So cfi_find can also read a copy of the tables that lies elsewhere, if the address of the code is moved by
+ * the same distance. A mapping is never removed, because a thread may be reading it. If pages of it are given back
+ * meanwhile, the kernel reads them again. A library that is loaded again uses the same mapping, but only after its file
+ * has been compared with the memory again. */
 #include "preload/stacks/cfi_file.h"
 
 #include <elf.h>
@@ -25,7 +25,8 @@ enum {
     PAUSE = 250 * 1000 * 1000 /* ns; pages are not given back more often than once in this time */
 };
 
-/* An object with large tables, as it is loaded in one generation of code. An entry that is counted never changes. */
+/* An object with large tables, as it is loaded in one generation of code. The first `file_count` entries of `files`
+ * never change. */
 static struct cfi_file {
     uintptr_t header;      /* the address of .eh_frame_hdr in the loader's mapping */
     uint32_t generation;   /* generation_of_code; the entry is not used in a later generation */
@@ -124,7 +125,8 @@ static bool is_loaded_from(const struct image *image, int fd, struct stat *statu
 }
 
 /* Whether the mapping at `at` has the first bytes of the object's .eh_frame_hdr, and can be read up to its end. It may
- * be a mapping of another file, if another thread has closed memstow's descriptor and opened that file. */
+ * be a mapping of another file: if another thread has closed memstow's descriptor and then opened a file, that file has
+ * got the descriptor's number. */
 static bool is_mapped(const struct image *image, const struct cfi_object *object, uintptr_t at) {
     char header[256], loaded[256], last;
     size_t length = image->end - object->header < sizeof header ? image->end - object->header : sizeof header;
@@ -134,7 +136,8 @@ static bool is_mapped(const struct image *image, const struct cfi_object *object
 }
 
 /* Maps the tables of an open file, and returns where. 0: they cannot be mapped. If the kernel refuses, the reserved
- * addresses stay reserved, because some kernels have given them up already, and another thread may have them. */
+ * addresses are not unmapped here: some kernels have unmapped them before they refuse, and another thread may have
+ * mapped something there since. */
 static uintptr_t map_tables(const struct image *image, const struct cfi_object *object, int fd) {
     size_t length = image->end - image->start;
     uintptr_t at = (uintptr_t)os_reserve_apart(length);
@@ -161,7 +164,7 @@ static uintptr_t tables_of(const struct image *image, const struct cfi_object *o
     return 0;
 }
 
-/* Adds an entry for the object. Without a mapping it says that there is none. */
+/* Adds an entry for the object. If its tables have no mapping, own.header of the entry is 0. */
 static void add_file(const struct cfi_object *object, const struct dl_find_object *found, const struct image *image,
                      uint32_t generation) {
     const struct snap_module *module = module_record(module_at(object->header));
@@ -192,8 +195,8 @@ static const struct cfi_file *known_file(uintptr_t header, uint32_t generation) 
     return NULL;
 }
 
-/* Adds an entry for the object if its tables are large, but not while a library is being unloaded: its address may be
- * another library's before the generation changes again. */
+/* Adds an entry for the object if its tables are large. Adds none while a library is being unloaded, because another
+ * library may get the address of that library before the generation changes again. */
 static void consider(const struct cfi_object *object, uint32_t generation) {
     struct dl_find_object found;
     struct image image;
@@ -232,6 +235,7 @@ struct cfi_rule cfi_file_find(const struct cfi_object *object, uintptr_t pc) {
     return cfi_find(object, pc);
 }
 
-/* An entry that another thread of the parent was adding is not counted yet. */
+/* In a forked child: resets the lock, which another thread of the parent may have held. An entry that this thread was
+ * adding is not counted in file_count yet, so nobody reads it. */
 static void cfi_file_abandon(void) { adding = (struct lock){0}; }
 FORKED(cfi_file_abandon);

@@ -1,8 +1,8 @@
 /* cfi_file.h — reads large unwind tables through a mapping of memstow's own.
  * In: the unwind tables of a loaded program or library (cfi.h), and an address in its code. Out: the rule of the
- * address. When a page of a file is read, the kernel maps up to sixteen pages, and memstow must not give back pages of
- * the loader's mapping. So the tables are read from a second mapping of the same file, whose pages are given back from
- * time to time. Any thread and any signal handler may call. */
+ * address. Reading the tables takes memory: for each page that is read, the kernel maps up to sixteen pages of the
+ * file. memstow must not give back pages of the loader's mapping. So the tables are read from a second mapping of the
+ * same file, whose pages are given back from time to time. Any thread and any signal handler may call. */
 #ifndef MEMSTOW_CFI_FILE_H
 #define MEMSTOW_CFI_FILE_H
 

@@ -1,14 +1,14 @@
 /* python.c — see python.h. It finds interpreters, and walks along a thread's chain of frames.
  *
  * An evaluation loop is one call of _PyEval_EvalFrameDefault. It runs a Python function and the functions that this one
- * calls directly. A call through C code ends in another loop. Each loop has a variable in its native frame, and the
+ * calls directly. A call through C code starts another loop. Each loop has a variable in its native frame, and the
  * chain of frames runs through that variable (python_layout.h). The loop's frames are the ones in the chain up to the
  * variable. The variable's address says which native frame it lies in. So the native and the Python stack are merged by
  * addresses alone.
  *
  * The chain is that of the calling thread. No other thread changes it, and all objects in it are alive, because frames
- * hold their code. The walk begins at a thread state. The state could be gone (own_state() checks this)
- * or belong to another thread (state_with_gil() checks this). */
+ * hold their code. The walk begins at a thread state. The state could be gone (own_state() checks this) or belong to
+ * another thread (state_with_gil() checks this). */
 #include "preload/stacks/python.h"
 
 #include <dlfcn.h>

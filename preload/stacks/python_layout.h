@@ -30,9 +30,9 @@ struct python_layout {
     uint32_t object_type, object_size;
     uint32_t type_dealloc;
     uint32_t bytes_start;
-    /* text_ascii: where the characters of an ASCII string begin; text_other: where those of another string begin. */
+    /* text_ascii: where the characters of an ASCII string begin; text_other: where those of any other string begin. */
     uint32_t text_length, text_state, text_ascii, text_other;
-    uint32_t text_kind_shift; /* the state's bits from here up: width of a character (3), compact (1), ASCII (1) */
+    uint32_t text_kind_shift; /* the state's bits from this one up: width of a character (3 bits), compact, ASCII */
     uint32_t runtime_finalizing;
     uint8_t entry_owner;
     uint8_t fixed; /* the minor version if it is in one of the tables below; else 0 */

@@ -100,8 +100,8 @@ static uint32_t add_code(const struct description *code, bool writer) {
 }
 
 /* Returns the id of a code object that is not in codes_by_object. If its content has an id already, returns that id,
- * otherwise a new id. `described` takes 2 KiB of stack. This is a function of its own, so that no other look-up needs
- * them. */
+ * otherwise a new id. `described` takes 2 KiB of stack. This function is not inlined, so that no other look-up
+ * needs these 2 KiB. */
 static __attribute__((noinline)) uint32_t code_of_new(const struct python_layout *layout, uintptr_t code, bool writer) {
     struct description described;
     python_record_describe(layout, code, &described);

@@ -51,11 +51,12 @@ bool stack_is_interrupted(void);
 /* Whether the calling thread's hook with slot `inner` was left by longjmp. `slot`: the slot of the hook that asks. */
 bool stack_has_left(uintptr_t inner, uintptr_t slot);
 /* As stack_has_left, for a hook whose caller is known. If the stack has grown beyond the slot of `inner`, this function
- * compares the word there with the return address: after the hook was left, later calls have overwritten the word. */
+ * compares the word in that slot with the hook's return address. If they differ, later calls have overwritten the word,
+ * so the hook was left. */
 bool stack_has_left_call(const struct caller *inner, uintptr_t slot);
 
-/* Whether the calling thread is on an alternate signal stack. (Such a stack may lie in an outer frame of the thread's
- * own stack.) Also true if this cannot be found out, for example in a sandbox. */
+/* Whether the calling thread is on an alternate signal stack. Addresses do not tell this, because such a stack may lie
+ * in an outer frame of the thread's own stack. Also true if this cannot be found out, for example in a sandbox. */
 bool stack_is_alternate(void);
 
 /* The number of unmappings. Call stack_note_unmapping after memory was unmapped or made inaccessible: the memory may
@@ -64,13 +65,14 @@ extern uint32_t stack_unmappings;
 static inline void stack_note_unmapping(void) { __atomic_fetch_add(&stack_unmappings, 1, __ATOMIC_RELEASE); }
 
 struct stack;
-/* `memory` is the word in the calling thread's entry of the table of threads (thread_inside.h) that points to stack.c's
- * data of the thread. Call it when the thread has just got an entry, before it asks for a site. The word may still
- * point to the data of an earlier thread, which are used again. `memory` is NULL if the thread has no entry any
- * more. */
+/* Tells stack.c where the pointer to its data of the calling thread is. `memory`: the address of this pointer, in the
+ * thread's entry of the table of threads (thread_inside.h); NULL: the thread has no entry any more. Call the function
+ * when the thread has just got an entry, before the thread asks for a site. The pointer may still lead to the data of
+ * an earlier thread, which are used again. */
 void stack_use(struct stack **memory);
 
-/* The site of an untagged stack (tree.h) whose innermost call is at `address`. site.c sets it. */
+/* A function of site.c, which sets this pointer. It returns the site of an untagged stack (tree.h) whose innermost call
+ * is at `address`. */
 extern uint32_t (*stack_site_of)(uint32_t stack, uintptr_t address);
 
 /* Call them before and after a dlclose: both make what threads remember about code and stacks invalid. */

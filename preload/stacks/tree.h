@@ -52,13 +52,13 @@ enum progress {
     PROGRESS_OVER,  /* the work cannot be done */
 };
 
-/* The state of tree_hide or tree_give_away between calls. It is all zero before the first call of each. */
+/* The state of tree_hide or tree_give_away between calls. Set it to zero before the first call of either function. */
 struct tree_walk {
     uint32_t step, at, length;
     struct index_walk index;
 };
 
-/* Makes what the functions below need. False: there is no memory. */
+/* Makes the sets of used and of hidden runs, which the functions below need. False: there is no memory. */
 bool tree_make_ready(void);
 /* Marks all runs of frames of a stack as used. The marks stay until tree_forget_uses. */
 void tree_use(uint32_t stack);

@@ -1,7 +1,7 @@
 /* state_bytes.h — the bytes of one value of a loop, in memory or in a file. Once written, the bytes never change.
  * In: pieces of the program's memory, or a file of an earlier process. Out: a mapping whose address the ledger has, and
- * private views for readers. No hook may call it. It calls nothing of the program. If the program writes to a view, the
- * value does not change.
+ * private views for readers. If the program writes to a view, the value does not change. No hook may call these
+ * functions. They call nothing of the program.
  *
  * Bytes in memory lie in a file in memory (memfd). A private mapping of that file is a view: it needs no copy, and
  * keeps the file alive. Results are 0 or -errno. */
@@ -67,9 +67,9 @@ void *state_bytes_view(const struct state_bytes *self);
 bool state_bytes_are_whole(const struct state_bytes *self);
 
 /* state_bytes_copy makes a copy in memory or in a file, as `place` says. state_bytes_exchange swaps the files of the
- * bytes and of the copy, and keeps the address of the base. If it returns false, nothing has changed. In both cases the
- * caller must drop the copy afterwards: state_bytes_exchange must be fast, and dropping takes long, because it frees a
- * file. */
+ * bytes and of the copy, and keeps the address of the base. If it returns false, nothing has changed. The caller must
+ * drop the copy afterwards, whatever state_bytes_exchange returned. It does not drop the copy itself, because it must
+ * be fast, and dropping frees a file, which takes long. */
 int state_bytes_copy(struct state_bytes *copy, const struct state_bytes *from, uint32_t place);
 bool state_bytes_exchange(struct state_bytes *self, struct state_bytes *copy);
 

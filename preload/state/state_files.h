@@ -1,9 +1,9 @@
 /* state_files.h — the files of a loop with a prefix: a folder PREFIX.state with a manifest (the list of valid values),
  * a file for each value that the manifest lists, and a lock.
- * In: values whose bytes lie in files without names in the folder. Out: names for these files, and at any moment a
- * manifest on the disk whose files all exist. These functions must never follow a link below the directory, and
- * never touch files that the store did not make. Once the folder is locked, they must leave no file of a value that the
- * manifest does not list. No hook may call them. */
+ * In: values whose bytes lie in files without names in the folder. Out: names for these files, and a manifest on the
+ * disk. At any moment, all files that the manifest lists exist. These functions must never follow a link below the
+ * directory, and never touch files that the store did not make. Once the folder is locked, they must leave no file of a
+ * value that the manifest does not list. No hook may call them. */
 #ifndef MEMSTOW_STATE_FILES_H
 #define MEMSTOW_STATE_FILES_H
 

@@ -2,7 +2,7 @@
  * again, each time with values of the last time.
  * In: names and numbers of loops. Out: a loop that the caller alone may change, even while the caller writes to a disk;
  * a walk through the values of all loops. Whoever needs the locks of a loop and of the registry (state_value.h) takes
- * the loop's lock first. No hook may call it. */
+ * the loop's lock first. No hook may call these functions. */
 #ifndef MEMSTOW_STATE_LOOP_H
 #define MEMSTOW_STATE_LOOP_H
 

@@ -1,7 +1,8 @@
 /* state_manifest.h — writes the manifest of a loop (the file that lists its valid values), and gives names to the files
  * of values.
  * In: a loop with a prefix, locked. Out: a manifest on the disk that lists the values of one generation, and a file
- * with a name for each of these values. A manifest never lists a file that is not there. No hook may call it. */
+ * with a name for each of these values. A manifest never lists a file that is not there. No hook may call these
+ * functions. */
 #ifndef MEMSTOW_STATE_MANIFEST_H
 #define MEMSTOW_STATE_MANIFEST_H
 

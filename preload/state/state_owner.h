@@ -1,7 +1,7 @@
 /* state_owner.h — the owners of values: each id of a loop has an owner.
  * In: ids. Out: owners, and bytes. Through the pointers in state_owner_store, code that knows no loops asks how many
  * bytes an owner has in the store, and moves the owner's values to files or back. Meanwhile other threads may read the
- * values. No hook may call it. */
+ * values. No hook may call these functions. */
 #ifndef MEMSTOW_STATE_OWNER_H
 #define MEMSTOW_STATE_OWNER_H
 

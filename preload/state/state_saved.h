@@ -1,6 +1,6 @@
 /* state_saved.h — the values that an earlier process left in the folder of a prefix (PREFIX.state).
  * In: a new loop, locked. Out: its folder, locked against other processes, and the values of the latest committed
- * generation. No hook may call it. */
+ * generation. No hook may call this function. */
 #ifndef MEMSTOW_STATE_SAVED_H
 #define MEMSTOW_STATE_SAVED_H
 

@@ -2,7 +2,7 @@
  * again, each time with values of the last time.
  * In: the calls of register_state.c, on any thread, with checked arguments; moves of owners (state_owner.h). Out:
  * values that are committed together. The ledger counts their bytes for their owners. Readers continue while bytes are
- * copied and written. No hook may call it. Results are numbers or -errno, as in memstow.h. */
+ * copied and written. No hook may call these functions. Results are numbers or -errno, as in memstow.h. */
 #ifndef MEMSTOW_STATE_STORE_H
 #define MEMSTOW_STATE_STORE_H
 

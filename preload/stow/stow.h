@@ -140,7 +140,7 @@ static inline void stow_pass_end(uint32_t pass) { __atomic_fetch_sub(&stow_passi
 /* Each stow_note_… function waits until nothing in the range is moving. After that, no move that began earlier touches
  * the range. */
 void stow_note_change(uint64_t start, uint64_t length); /* the mapping is about to change */
-/* Another mapping has replaced the range, or the caller unmaps the range. */
+/* Call it after another mapping has replaced the range. */
 void stow_note_unmap(uint64_t start, uint64_t length);
 /* Call it when a block goes back to its allocator. Stowed parts of the block become fresh memory. */
 void stow_note_free(uint64_t start, uint64_t length);
@@ -148,8 +148,8 @@ void stow_note_free(uint64_t start, uint64_t length);
  * some parts are still stowed. After -ENOMEM the kernel must not discard the range, because the file's bytes would
  * come back. */
 int stow_note_discard(uint64_t start, uint64_t length);
-/* The range is about to be unmapped. *unmapped gets the stowed regions in the range. If the kernel refuses to unmap,
- * the caller passes them to stow_put_back. */
+/* Call it before the range is unmapped. *unmapped gets the stowed regions in the range. If the kernel refuses to unmap
+ * the range, the caller passes *unmapped to stow_put_back. */
 enum { STOW_UNMAPPED_MOST = 32 };
 struct stow_unmapped {
     uint32_t count;

@@ -404,7 +404,7 @@ static bool reads_on(const struct stow_back *self, const struct source *source) 
 }
 
 /* Begins to read the file for this range, and for the rest of the move as far as the rest lies in the same mapping.
- * But if a read is in progress that reaches this range next, no new read begins, and that read goes on. */
+ * But if a read in progress comes to this range next, that read goes on, and no new read begins. */
 static void read_from(struct stow_back *self, const struct stow_area *area, const struct source *source,
                       uint64_t length) {
     if (reads_on(self, source)) return;

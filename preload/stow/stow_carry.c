@@ -162,7 +162,7 @@ static uint32_t begin_host(const struct stow_session *self, struct stow_host *ho
     return STOW_HELD_UNSEEN;
 }
 
-/* ours_out adds segments of memory to the plan, so the first loop ends at the segments that were planned before. */
+/* ours_out adds segments to the plan. They are segments of memory, so the first loop need not look at them. */
 uint32_t stow_carry_out(struct stow_plan *plan) {
     struct stow_session *self = plan->session;
     struct stow_host host;

@@ -37,7 +37,8 @@ uint32_t stow_file_append(struct stow_file *self, const void *pages, uint64_t le
 uint32_t stow_file_write_at(struct stow_file *self, const void *from, uint64_t length, uint64_t at);
 uint32_t stow_file_flush(struct stow_file *self, uint64_t from);
 
-/* Makes a stow file. `fd` is the result of opening it: a descriptor, or -errno. On failure the descriptor is closed. */
+/* Makes a stow file of a file that the caller has opened. `fd` is the result of the opening: a descriptor, or -errno.
+ * On failure the descriptor is closed. */
 uint32_t stow_file_take(struct stow_file *self, int fd, bool direct, uint64_t size);
 /* Whether the descriptor still belongs to this file. If the program has closed the descriptor, it does not. */
 bool stow_file_is_still(const struct stow_file *self);

@@ -58,9 +58,9 @@ struct stow_thread *stow_thread_start(void (*work)(void *context), void *context
                              stow_thread_run, flags);
 }
 
-/* The main function of a process that stow_thread_start_apart makes. The call of prctl has the kernel kill this process
- * when the thread that made it ends. If the program ended before that call, this process has another parent now, and
- * ends at once. */
+/* The main function of a process that stow_thread_start_apart makes. After prctl, the kernel kills this process when
+ * the thread that started this process ends. If the program ended before the call of prctl, this process has another
+ * parent now, and ends at once. */
 static int run_apart(void *context) {
     struct stow_thread *self = context;
     os_call(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL);
@@ -79,8 +79,8 @@ struct stow_thread *stow_thread_start_apart(void (*work)(void *context), void *c
 
 uint32_t stow_thread_id(const struct stow_thread *self) { return self->id; }
 
-/* A process apart can have been stopped together with the program, and perhaps nobody continues it. So it is killed,
- * but only while it runs: after its end another process may have its pid. */
+/* A process apart may have been stopped together with the program, and perhaps nobody continues it. So it is killed.
+ * But if it has ended already, it is not killed, because another process may have its pid by now. */
 void stow_thread_join(struct stow_thread *self) {
     const struct timespec most = {.tv_sec = 1};
     if (self->process && __atomic_load_n(&self->running, __ATOMIC_ACQUIRE)) os_call(SYS_kill, self->process, SIGKILL);

@@ -49,9 +49,9 @@ static void find_allowance(void *context) {
 }
 
 /* How much may be pinned now: no more than a move might pin, and only while the system has at least as much memory left
- * as is pinned. If less were left, the next move would give the pinned memory back. To read the figures, files are
- * opened. They must not get the numbers of descriptors that the program is about to open, so a thread with descriptors
- * of its own reads them. If the figures cannot be read, the answer is 0. */
+ * as is pinned. If less were left, the next move would give the pinned memory back. To read the figures, files must be
+ * opened. A thread with a descriptor table of its own (stow_thread.h) does this, so that the files take no descriptor
+ * numbers from the program. If the figures cannot be read, the answer is 0. */
 static uint64_t allowance_now(const struct vram_limits *limits) {
     struct allowance allowance = {.limits = limits};
     bool own_files;
@@ -83,8 +83,8 @@ void vram_ahead_loaded(void) {
 /* --- on the device thread --- */
 
 /* Copies the wish. True: memory may be pinned in its context now, and from now on a thread that moves memory or ends
- * this context waits until vram_move_end_pinning. *later becomes true if there is a wish. A caller that got false must
- * then ask again later. */
+ * this context waits until vram_move_end_pinning. Sets *later to whether there is a wish. If this returns false and
+ * *later is true, the caller must ask again later. */
 static bool begin_pinning(struct vram_stock_wish *out, struct vram_limits *limits, bool *later) {
     vram_table_lock();
     *later = wish.context != NULL;

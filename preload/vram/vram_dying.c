@@ -26,8 +26,8 @@ static uint32_t count; /* vram_dying_maybe reads it without the lock */
 
 static void vram_dying_set_count(uint32_t now) { __atomic_store_n(&count, now, __ATOMIC_RELAXED); }
 
-/* The word that a mark holds. No program writes this word to its stack, so another word in its place shows that the
- * mark was overwritten. The context's handle would not do, because a later call could write the same handle to the same
+/* The word that a mark holds. No program writes this word to its stack. So as long as the word is there, the mark was
+ * not overwritten. The context's handle would not do, because a later call could write the same handle to the same
  * place. */
 static uintptr_t value_of(const uintptr_t *mark) { return (uintptr_t)mark ^ 0xd1e5c0da7e57a11c; }
 

@@ -84,9 +84,9 @@ const void *vram_end_stream(cuda_handle stream) {
     return (uintptr_t)stream == CUDA_STREAM_PER_THREAD ? &own_stream : stream;
 }
 
-/* Makes the stream wait for the block's event, even if the event's stream has the same handle: the driver may have
- * destroyed that stream and given its handle to this one. A stream in capture must not wait for an event from outside
- * the capture, because the wait would break the capture. */
+/* Makes the stream wait for the block's event, even if the event's stream has the same handle as this stream: the
+ * driver may have destroyed the event's stream and given its handle to this one. A stream in capture must not wait for
+ * an event from outside the capture, because the wait would break the capture. */
 bool vram_end_order(const struct vram_driver *driver, struct vram_block *self, cuda_handle stream) {
     struct vram_visit visit;
     if (!self->event) return true;

@@ -94,8 +94,8 @@ static void vram_move_refuse(struct move *self, enum vram_refusal why, int error
     self->error = error;
 }
 
-/* Notes that the ring belongs to another context now. A thread that waits to end the ring's old context need not wait
- * for the ring any more. */
+/* Notes that the ring belongs to another context now. Wakes the threads that wait, because a thread that ends the
+ * ring's old context need not wait for the ring any more. */
 static void ring_goes_to(cuda_handle context) {
     vram_table_lock();
     ring.context = context;
@@ -159,7 +159,8 @@ static void finish_copied(struct move *self, struct vram_block *block, enum vram
     vram_leaving_add_copied(&self->leaving, block, why, self->error);
 }
 
-/* Copies a block to a file, if that is allowed, because there was not enough memory on the host. */
+/* Called when the host has too little memory for the backup of a block. Copies the block to a file, if that is
+ * allowed. */
 static void leave_for_file(struct move *self, struct vram_block *block) {
     vram_leaving_end(&self->leaving);
     finish_copied(self, block, write_out(self, block));
@@ -274,7 +275,7 @@ static bool is_next(const struct move *self, const struct vram_block *block, enu
     return !vram_dying_has(block->context);
 }
 
-/* The first block, from `block` on, that this move may try in this state. `context` NULL: a block of any context. */
+/* The first block in this state, from `block` on, that this move may try. `context` NULL: a block of any context. */
 static struct vram_block *vram_move_search(const struct move *self, struct vram_block *block, cuda_handle context,
                                            enum vram_state state) {
     while (block && !((!context || block->context == context) && is_next(self, block, state))) block = block->next;
@@ -438,8 +439,8 @@ static void leave_batch(struct move *self, uint32_t count) {
     }
 }
 
-/* Waits for hashes that an earlier move could not wait for. Every move out calls this, because a move that wants no
- * hashes waits for them nowhere else. */
+/* Waits for the hashes that an earlier move asked for and did not get. Until this wait succeeds, no block leaves with
+ * its content (leave). So every move out calls this, even a move that needs no hashes itself. */
 static void settle_hashes(struct move *self) {
     struct vram_visit visit;
     if (!hash.unsettled) return;

@@ -1,5 +1,5 @@
-/* move.c — move MIB: moves this many MiB out, brings them all back for an idle owner, and brings them all back for an
- * owner that is not idle. Prints the seconds of each of these three moves. */
+/* move.c — move MIB: prints how many seconds it takes to move this many MiB out, to bring them all back for an idle
+ * owner, and to bring them all back for an owner that is not idle. */
 #include "../stow/moving.h"
 
 #include <time.h>

@@ -44,7 +44,7 @@ REASONS = {
     "stow/stow_thread": "addresses of functions: the code is the same",
     "vram/vram_memory": "only grows",
 }
-# Sections that are only written to before the program starts.
+# Sections to which nothing writes any more once the program has started.
 CONSTANT = re.compile(r"\.(data\.rel\.ro|rodata)|memstow_forked$|\*")
 
 

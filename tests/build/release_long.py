@@ -51,8 +51,8 @@ def check_wheel(root):
 
 
 def check_with_packages(root):
-    """Checks the plugin of pytest and ComfyUI, which need packages that the wheel does not bring. Returns what worked,
-    or why nothing was tried."""
+    """Checks the wheel's pytest plugin, and then ComfyUI with the wheel. Both checks need packages that the wheel does
+    not bring. Returns what worked, and why the rest was not tried."""
     if why := root.install_packages("pytest==8.3.4"):
         return f"no pytest: {why}"
     check_plugin(root.run, support.HERE)

@@ -68,7 +68,8 @@ pages = {f"share/man/man1/{page.name}" for page in (support.ROOT / "docs").glob(
 assert len(pages) > 15 and pages <= inside and "include/memstow.h" in inside, sorted(inside)
 
 
-# --- the wheel works in clean environments of the oldest and the newest Python here. tests/build/release_long tries all
+# --- the wheel works in clean environments of the oldest and the newest Python that is installed.
+# tests/build/release_long tries each Python that is installed.
 found = pythons()
 assert found, "no Python here can make an environment"
 tried = [found[0], found[-1]][:len(found)]

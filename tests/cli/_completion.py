@@ -5,8 +5,8 @@ import support
 
 
 def check(complete):
-    """complete(line) returns the words that the shell offers at the end of the line. They are complete words, not the
-    rest that is missing."""
+    """complete(line) returns the words that the shell offers at the end of the line. They are whole words, not only the
+    part that the line lacks."""
     for name in ("this.mst", "that.mst", "memory.txt"):
         (support.HERE / name).write_text("")
     commands = set(re.findall(r"^  ([a-z]+)  +\S", support.memstow("--help").stdout, re.M))

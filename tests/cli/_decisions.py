@@ -6,8 +6,8 @@ MODEL, CUSTOM = 1, 4
 UNET, CLIP, VAE, OLD, CACHE, IDLE = range(1, 7)
 
 LINES = [
-    # Policies are set. A line of memstow names the owner. A line of ComfyUI names the object, a patcher or an inner
-    # model. The VAE gets no policy.
+    # Policies are set. A line of memstow names the owner. A line of ComfyUI names a patcher and its inner model, or
+    # only an inner model. The VAE gets no policy.
     dict(kind="SET", owner=UNET, owner_kind="model", name="unet.safetensors", keys=[101, 201], policy="free",
          priority=0),
     dict(kind="SET", by="comfyui", owner=UNET, patcher=101, inner=201, policy="free"),

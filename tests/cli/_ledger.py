@@ -28,7 +28,8 @@ def fnv1a(data):
 
 
 def narrow(allocated, allocated_blocks, freed, freed_blocks):
-    """The word of a narrow counter for a few blocks of one size. None: it needs a wide counter."""
+    """Returns the word of a narrow counter, which can count a few blocks of one size. Returns None if a wide counter is
+    needed."""
     size = allocated // allocated_blocks if allocated_blocks else freed // max(freed_blocks, 1)
     if (allocated,
         freed) != (size * allocated_blocks, size * freed_blocks) or size >> 32 or allocated_blocks + freed_blocks > 15:

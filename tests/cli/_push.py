@@ -47,8 +47,8 @@ MESSAGES = messages()
 
 @functools.cache
 def pprof_message():
-    """The class of pprof's profiles, which reads a profile in milliseconds. The test does not run protoc for that: a
-    process for each profile might be slower than the profiles come."""
+    """Returns the class that decodes pprof's profiles. protoc runs once, to make this class. A run of protoc for each
+    profile might be too slow for the rate at which profiles arrive."""
     subprocess.run(["protoc", f"-I{ROOT}/tools/export", "--descriptor_set_out=pprof.pb", "pprof.proto"], check=True)
     files = descriptor_pb2.FileDescriptorSet.FromString(pathlib.Path("pprof.pb").read_bytes())
     pool = descriptor_pool.DescriptorPool()

@@ -1,8 +1,8 @@
 # needs: cc
 """memstow check tells models of one name apart by their files, also at one call site: if one model shrinks, this does
-not make up for growth of the other. A baseline of an earlier version has no files at call sites. Then the models count
-as one at each call site, the check does not fail for that, and the verdict says so. --update-baseline writes the
-files."""
+not make up for growth of the other. A baseline of an earlier version has no files at call sites. With such a baseline,
+the models count as one at each call site. The verdict says so, but the check does not fail because of it.
+--update-baseline adds the files."""
 import json, pathlib
 import support
 from support import memstow

@@ -1,5 +1,5 @@
-"""`memstow check` replaces a read-only baseline or page by a new file. It refuses before anything runs if no new file
-can be made, or if a verdict would be written into a read-only file."""
+"""`memstow check` replaces a read-only baseline or page by a new file. If no new file can be made, or if a verdict
+would be written into a read-only file, the check refuses before it runs anything."""
 import os
 
 import support

@@ -135,7 +135,7 @@ expect("counts", changed(trigger, owners=5), trigger, 1, 0)
 expect("counts", changed(trigger, before_bytes=0), trigger, 1, 0)
 expect("counts", changed(position("REMAINING", owner=UNET), bytes=2 * MIB), act, 1, 0)
 
-# Memory in devices is counted separately, and adds up by itself.
+# Memory in devices has sums of its own, separate from those of host memory.
 of_devices = [dict(kind="TRIGGER", trigger=3, reason="run_ended", text="ok", needed=0, owners=1, before_bytes=0,
                    device_before_bytes=64),
               dict(kind="DECISION", trigger=3, owner=UNET, policy="free", action="free", why="policy", bytes=0,

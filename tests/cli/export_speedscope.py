@@ -99,7 +99,8 @@ for options in ((), ("--min=0",), ("--min=70",), ("--by=model",), ("--by=node", 
                if "functions are not named" not in row), (options, said, done.stderr)
     assert sum(found["live blocks"].values()) == (2 if "--match=small" in options else 6), options
 
-# A profile without bytes is left out, unless the options choose its measure. Without options, this is live bytes.
+# A profile without bytes is left out, unless its measure is the chosen one. Live bytes are chosen if no option says
+# otherwise.
 gone = Ledger()
 gone.count(gone.site(stack=gone.node([gone.python("f", "/a.py", 1)])), alloc=(30, 3), free=(30, 3))
 gone.save("gone.mst")

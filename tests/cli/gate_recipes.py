@@ -1,7 +1,8 @@
 # needs: cc pip:pytest==8.3.4
 # timeout: 300
 """The commands and recipes of docs/gate.md are run as they are written there, on examples/gate and an installed
-memstow. They pass, and they fail when the example leaks. Their output is the output that the page shows."""
+memstow. They pass while the example does not leak, and fail when it leaks. Their output is the output that the page
+shows."""
 import os, pathlib, re, shutil
 import xml.etree.ElementTree
 import support

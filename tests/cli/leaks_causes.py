@@ -224,8 +224,9 @@ def pack_place(name):
 
 
 def beside_growth(growing, of_owner, of_site=None):
-    """Returns the number of findings, and whether the retired model is one of them. growing: places that hold memory
-    that grows. of_owner: the places of the model's line. of_site: the place that holds half of what the model left."""
+    """Returns the number of findings, and whether the retired model is one of them. growing: the places that hold
+    memory that grows. of_owner: the places that the model's line of the trace names as holders. of_site: the place that
+    holds half of what the model left."""
     ledger = Runs()
     gone, weights = ledger.owner(MODEL, "UNET", "unet.st", retired=1), ledger.module("/opt/weights", bias=1 << 24)
     ledger.ends(gone, 2 * 10**9)

@@ -1,7 +1,7 @@
 # needs: deb:prometheus
 """The files of examples/fleet. Prometheus's own tool accepts the configuration and the rules. Each alert is tested: it
-fires for its fault, and not for a harmless case that looks similar. The rules and the dashboard name no figure of
-memstow that `memstow metrics` does not write."""
+fires for its fault, and not for a harmless case that looks similar. Each figure of memstow that the rules or the
+dashboard name is one that `memstow metrics` writes."""
 import json, re, shutil
 
 import support

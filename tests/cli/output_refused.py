@@ -1,5 +1,5 @@
-"""In every command that writes a ledger, it is wrong usage (2) if the ledger would replace a foreign file. It is failed
-output (3) if a page cannot be written, or would replace a ledger."""
+"""If a ledger would replace a foreign file, each command that writes ledgers exits with 2, as for wrong usage. If a
+page cannot be written, or would replace a ledger, the command exits with 3, as for failed output."""
 import pathlib, subprocess
 
 import support

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # needs: cc deb:protobuf-compiler pip:protobuf==7.36.2
-"""`memstow push` looks up a function once, and keeps its name for later profiles: the name is still there when the
-library's file is not. Code that is in no file is looked up for each profile, and so is a library whose file could not
-be read; the complaint comes once. When the process becomes another program, its names are looked up anew."""
+"""`memstow push` looks up a function once, and keeps its name for later profiles, even if the library's file is removed
+meanwhile. Code that is in no file is looked up for each profile. A library whose file could not be read is also looked
+up for each profile, but memstow complains about it only once. When the process becomes another program, its names are
+looked up anew."""
 import atexit, pathlib, shutil, subprocess
 
 from _push import Recorder

@@ -59,8 +59,8 @@ def tracked(path):
     return memstow("run", "--quiet", "-o", f"{path.stem}.mst", "--", PYTHON, path, env=env).stdout
 
 
-# docs/python.md: the model has its memory, and the trigger ends. What the trigger does is not checked, because not
-# every system can stow memory in use.
+# docs/python.md: the model's memory is counted for the model, and the trigger ends. What the trigger does is not
+# checked, because not every system can stow memory in use.
 path = program("python.md", "import memstow\n", before="model = bytearray()\n"
                "def load(model):\n    model += bytes(8 << 20)\ndef sample(model):\n    pass\n",
                after="print(memstow.decisions()[0][-1]['kind'])\n")

@@ -84,7 +84,8 @@ for variable, wrong, right in (("MEMSTOW_STACKS", "some", "full"), ("MEMSTOW_STA
         notes = report("p.mst")["process"]["notes"]
         assert [note.split()[0] for note in notes] == wanted, (variable, value, notes)
 
-# With --cupti the library is not preloaded, even if an outer run has preloaded it behind a file with a similar path.
+# With --cupti the library is not preloaded. If an outer run has put it into LD_PRELOAD, it is removed from there, even
+# if it follows a file with a similar path.
 if not support.features()["sanitize"]: # the command itself would start behind that file
     library = support.LIBRARY.resolve()
     done = support.run(MEMSTOW, "run", "--quiet", "--cupti", "-o", "inner.mst", "env",

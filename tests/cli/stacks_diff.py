@@ -6,7 +6,8 @@ from support import memstow
 
 def ledger(bias, order, live, **header):
     """A ledger with three stacks, which get their ids in the order of the names in `order`. `live` is
-    {name: (bytes, blocks)}. A `bias` other than 0 moves the addresses of the module, and changes other ids."""
+    {name: (bytes, blocks)}. A `bias` other than 0 moves the addresses of the module, and gives other ids to strings and
+    frames."""
     made = Ledger(**header)
     made.string("something else first" if bias else "x")
     module = made.module("[program]", bias=bias)

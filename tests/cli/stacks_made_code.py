@@ -1,6 +1,6 @@
-"""Code that belongs to no file gets its names from /tmp/perf-PID.map, if that file is the process's own. It must belong
-to the process's user or to ours, be a regular file, and have been written while the process ran. Each good line is
-used, even if other lines are bad."""
+"""The functions of code that belongs to no file get their names from /tmp/perf-PID.map. This map is used only if it is
+a regular file, belongs to the process's user or to ours, and was written while the process ran. Each good line of the
+map is used, even if other lines are bad."""
 import atexit, os, pathlib, subprocess, time
 from _ledger import Ledger
 from support import memstow, report

@@ -61,7 +61,7 @@ By model
 assert sections("--by=module").startswith("\nBy module")
 assert "Call tree" not in sections("--by=model")
 
-# --top=1 shows one row, --churn another figure, and a filter only matching stacks.
+# --top=1 shows one row. --churn shows another figure. --match shows only the stacks that match.
 top = sections("--by=site", "--top=1", "--churn")
 assert top.startswith("""
 By site

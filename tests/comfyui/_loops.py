@@ -97,8 +97,8 @@ class Loops(Comfy):
         return [line for line in super().failed_hooks() if not any(f"tools/comfyui/{name}" in line for name in nodes)]
 
     def settle(self, done):
-        """Waits until the worker has handled a run. It does not wait for the run's report, as Comfy.settle() does: the
-        last report may already be that of a loop's run."""
+        """Waits until the worker has handled a run. Comfy.settle() waits for the run's report. This method does not,
+        because the last report may already be that of a loop's run."""
         if self.has_pack():
             assert self.get("/memstow/trigger", {"wait": True, "reason": "the test waits"})
 

@@ -52,7 +52,7 @@ class Forks:
 
 
 class Process:
-    """A process that is no child of this one, with the methods of a child."""
+    """Has the methods of subprocess.Popen, for a process that is not a child of this process."""
 
     def __init__(self, pid):
         self.pid = pid

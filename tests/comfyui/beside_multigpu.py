@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # needs: comfyui comfyui-multigpu
 # timeout: 600
-"""The real ComfyUI-MultiGPU beside the pack, under memstow, in two versions. 2.5.0 sets its flag on the models that its
-loaders return. 2.5.10 sets it on all models that are loaded when one of its loaders runs. A flagged model is freed,
-also behind a LoRA. A model that is to be kept survives both buttons and MultiGPU's own clean-up. The trace says whose
-flag counted. To test other versions by hand, set COMFYUI_MULTIGPU=DIR:DIR…"""
+"""The real ComfyUI-MultiGPU beside the pack, under memstow, in two versions. Version 2.5.0 sets MultiGPU's flag on the
+models that its loaders return. Version 2.5.10 sets the flag on all models that are loaded when one of its loaders runs.
+A flagged model is freed, also behind a LoRA. A model that is to be kept survives both buttons and MultiGPU's own
+clean-up. The trace says whose flag counted. To test other versions by hand, set COMFYUI_MULTIGPU=DIR:DIR…"""
 import os, pathlib
 
 import support

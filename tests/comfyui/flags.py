@@ -4,7 +4,7 @@
 """Flags that other packs set on a model, with ComfyUI's own patchers, in this process. A flag is looked for on the
 patcher, then on the object that it was cloned from, then on the inner model. It does not matter which flag was set
 first. A policy takes precedence over all flags. The trace shows where a flag was set and where it was read. `memstow
-decisions --check` finds a flag that was set elsewhere."""
+decisions --check` reports a flag that was set on one object but read on another."""
 import _inprocess
 
 _inprocess.under_memstow(__file__)

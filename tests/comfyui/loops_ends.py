@@ -3,8 +3,8 @@
 # timeout: 400
 """Loops that end early: a node raises an error, the user interrupts, or somebody deletes the loop or empties the queue.
 The message names iteration, workflow and node. The loop keeps the values of its last committed iteration. The next loop
-and the user's prompts run. A loop goes on if a client posts /free meanwhile. SIGINT while a loop's node runs closes
-ComfyUI in order, and leaves no file; the log names the node."""
+and the user's prompts run. A loop goes on if a client posts /free meanwhile. If SIGINT comes while a loop's node runs,
+ComfyUI closes in order and leaves no file, and the log names the node."""
 import json, os, signal, time
 
 import support

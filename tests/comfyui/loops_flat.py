@@ -2,8 +2,8 @@
 # needs: comfyui
 # timeout: 1800
 # long
-"""A loop's memory does not grow, with ComfyUI's classic cache; see _loops_flat.py. The tests loops_flat_lru and
-loops_flat_ram show the same with the LRU cache and with the RAM-pressure cache."""
+"""With ComfyUI's classic cache, a loop's memory does not grow; see _loops_flat.py. loops_flat_lru.py shows the same
+with the LRU cache, and loops_flat_ram.py with the RAM-pressure cache."""
 import _loops_flat
 
 _loops_flat.run()

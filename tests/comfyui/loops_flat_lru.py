@@ -2,8 +2,8 @@
 # needs: comfyui
 # timeout: 1800
 # long
-"""A loop's memory does not grow, with ComfyUI's LRU cache; see _loops_flat.py. The test loops_flat shows the same with
-the classic cache. The test caches has each kind of cache, without a loop."""
+"""With ComfyUI's LRU cache, a loop's memory does not grow; see _loops_flat.py. loops_flat.py shows the same with the
+classic cache. caches.py tests each kind of cache, without a loop."""
 import _loops_flat
 
 _loops_flat.run("--cache-lru", "200")

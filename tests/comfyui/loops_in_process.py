@@ -2,7 +2,7 @@
 # needs: comfyui
 # timeout: 400
 """Code within ComfyUI starts loops. A condition may be a function. No node changes a tensor of the caller. A thread
-without which no loop can run may not wait for one: run_sequential() is refused on ComfyUI's worker thread, and
+that every loop needs must not wait for a loop: run_sequential() is refused on ComfyUI's worker thread, and
 run_sequential() and start_loop() are refused on the server's thread. The error comes at once. The Loop node has the
 inputs storage, ram_limit_mb and persist_prefix. Only a loop's own prompts can write into the loop. A node that blocks
 an OUTPUT ends the loop, and the message names the port's node."""

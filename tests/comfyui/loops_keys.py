@@ -3,7 +3,7 @@
 # timeout: 600
 # long
 """Another pack has registered keys of the loops' nodes. These keys are left to the other pack, and the log says so for
-each key. All other keys belong to this pack. If DiscomfortPort is among them, loops still run."""
+each key. All other keys belong to this pack. If DiscomfortPort belongs to this pack, loops still run."""
 from _comfy import link
 import _loops
 from _loops import Loops, counter, node

@@ -5,8 +5,8 @@
 """A loop carries three tiny models of ComfyUI (a CLIP, a VAE and a ControlNet), and a conditioning that refers to the
 ControlNet. Each model is loaded once, and each iteration gets the same object. If only the loop holds the models, they
 stay, also after a post to /free, and the report says that the loop holds them. When the loop is forgotten, the models
-go. A loop with persist_prefix or use_ram=False is refused before anything is queued, and the error names the port. If
-the port is a wildcard, such a loop fails in its first iteration."""
+go. A loop that would carry a model with persist_prefix or use_ram=False is refused before anything is queued, and the
+error names the port. If the port is a wildcard, the loop fails in its first iteration."""
 
 import support
 from _comfy import link, policy

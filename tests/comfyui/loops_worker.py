@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # needs: comfyui
 # timeout: 300
-"""ComfyUI's worker thread ends, because a node fails, and because str() of the node's input, which ComfyUI calls after
-that, fails, too. The running loop fails and says why. A loop that begins later fails in the same way. Both loops can be
-deleted, and nothing waits in the queue. The log does not say that ComfyUI has no worker of its own."""
+"""A node fails. ComfyUI then calls str() of the node's input, which also fails, so ComfyUI's worker thread ends. The
+running loop fails and says why. A loop that begins later fails in the same way. Both loops can be deleted, and nothing
+waits in the queue. The log does not say that ComfyUI has no worker of its own."""
 from _comfy import link
 from _loops import Loops, counter, node, port
 

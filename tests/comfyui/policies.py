@@ -80,8 +80,8 @@ with comfy:
     assert comfy.owners() == owners and "ckpt" not in cached(done), comfy.owners()
     comfy.run(checkpoint(mixed(10, vae_policy="free")))
     assert set(comfy.owners()) == {"CLIP"} and len(comfy.report()["freed"]) == 2
-    # LoadThree makes three models at once, and the pack cannot make it load one of them alone. So this model is stowed
-    # instead of freed, because another one of the three stays.
+    # LoadThree makes three models at once, and the pack cannot make it load one of them alone. So a model with the
+    # policy free is stowed instead of freed as long as another one of the three stays.
     three = {"all": {"class_type": "LoadThree", "inputs": {"name": "tiny.safetensors"}}, "p": policy("all", "free"),
              **sample("p", 11), "vae_digest": {"class_type": "Digest", "inputs": {"value": link("all", 2)}}}
     comfy.run(three)

@@ -2,8 +2,8 @@
 # needs: comfyui cc
 # timeout: 300
 """The pack's routes: owners, decisions, report, snapshot and trigger. A request gets a ticket, and waits for the end of
-the present run. Reports of the last runs are kept, whatever triggers came since. Invalid requests are refused. So are
-pages of other origins, as ComfyUI refuses them. A client can name only files that it was told of. There are at most 20
+the present run. Reports of the last runs are kept, whatever triggers came since. Invalid requests are refused, and so
+are requests from pages of other origins. A client can name only files that it was told of. There are at most 20
 snapshots, which are listed and deleted one by one. If the writing of a snapshot was killed, the unfinished file is
 removed. ComfyUI's page finds help for each node of the pack, and the examples of loops as templates."""
 import concurrent.futures, json, os, pathlib, threading, time, urllib.request
@@ -126,8 +126,8 @@ with comfy:
                  "memstow/20260101-000000-1-000000.mst", f"memstow/{file.name}%00", "../evil.mst"):
         assert comfy.status_of(f"/memstow/snapshot?file={name}", method="DELETE") == 404, name
     assert comfy.status_of("/memstow/snapshot", method="DELETE") == 404 and file.exists()
-    # Four files of snapshots that were not written to their end. Two are old: one of this ComfyUI, one of a process
-    # that is gone. The other two may still be written: one is new, and the process of the other one runs.
+    # Four files whose snapshots were not written to the end. Two are remains: an old file of this ComfyUI, and an old
+    # file of a process that is gone. The other two may still be written: a new file, and a file of a process that runs.
     left = [file.parent / f"20260101-000000-{pid}-000001.mst.{name}"
             for pid, name in ((comfy.pid(), "Ab12Cd"), (2**22 + 1, "gone00"), (2**22 + 1, "new000"), (1, "other0"))]
     for one in left:

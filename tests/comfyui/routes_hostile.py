@@ -41,8 +41,8 @@ def report(name):
 
 
 async def another_site(client):
-    """Refuses the requests of a page of another site. For example, the page may use an address of the pack as the
-    source of an image; browsers send no Origin with requests for images."""
+    """Asserts that the pack refuses the requests of a page of another site. For example, such a page may use an address
+    of the pack as the source of an image. Browsers send no Origin with a request for an image."""
     for path in ("metrics", "leaks", "page", "diff", "loops", "loops?name=x&values=raw"):
         for site in ("cross-site", "same-site"):
             answer = await client.get(f"/memstow/{path}", headers={"Sec-Fetch-Site": site})
@@ -82,8 +82,9 @@ async def waiters(client):
 
 
 async def far(client):
-    """Refuses requests of a client on another machine that come through a proxy on this machine. The proxy's headers
-    name the client. tests/comfyui/listen makes requests by another address of this machine instead."""
+    """Asserts that the pack refuses requests of a client on another machine if they come through a proxy on this
+    machine. The proxy's headers name the client. tests/comfyui/listen makes requests by another address of this machine
+    instead."""
     ours = {(route.method, route.path) for route in instance.routes if route.path.startswith("/memstow/")}
     assert len(ours) > 20 and ("GET", "/memstow/presence") in ours, ours
     before = len(commands), len(runs.asked)

@@ -118,7 +118,7 @@ DEVICES = """
 
 def devices_are_shown():
     """Each device has a bar with what each model has there, what PyTorch's allocator keeps, other memory, and free
-    memory. A model that was moved off its device is on none."""
+    memory. A model that was moved off its device is in no bar."""
     figures = browser.driver.execute_async_script("""
         const done = arguments[0], api = window.comfyAPI.api.api;
         api.fetchApi('/memstow/watch', { method: 'POST', body: JSON.stringify({ client: api.clientId, open: true }) })

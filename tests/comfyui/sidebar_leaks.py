@@ -4,9 +4,9 @@
 # timeout: 900
 # long
 """A node leaks. As soon as there is a verdict, and not before, the tab "Memory" warns of the leak. It shows the node,
-its line and what each run leaves, as `memstow leaks` does. The page of the present moment opens, and has the leak, too.
-Pages of other sites cannot make ComfyUI look for leaks or make that page. axe finds no fault in the tab, dark or
-light."""
+its line and what each run leaves, as `memstow leaks` does. The HTML report of the present moment opens, and shows the
+leak, too. A page of another site can neither have ComfyUI look for leaks nor have it make that report. axe finds no
+fault in the tab, dark or light."""
 import json, os, pathlib, sys
 
 import support

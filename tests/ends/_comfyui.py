@@ -72,16 +72,16 @@ def prepare(quick=False):
 
 
 TESTS = ("T1", "T2", "T3", "T4", "T5", "T6")
-# Warnings that do not fail the test. lifecycle gives the last of these warnings if a life still drains five seconds
-# after the close, because Python waits for the thread that drains.
+# Warnings that do not fail the test. lifecycle gives the last of these warnings if a thread still drains five seconds
+# after the close: Python waits for this thread at exit.
 WARNINGS = re.compile(r"took [12]\d\.\d s to close, more than 10 s|"
                       r"grew by (\d+(\.\d+)? [KM]i?B|\d+ B), measured from 10 s after the close|"
                       r"\d+ Python threads? (is not a daemon|are not daemons): Python waits for (it|them) at exit")
 
 
 def check(life):
-    """Asserts that the program was gone within 30 s and left nothing. Its growth from the tenth second after the close
-    must be at most 5 MiB, and at most 10 % of its size at the close, or 1 MiB if 10 % are less."""
+    """Asserts that the program was gone within 30 s and left nothing. Also asserts a limit on its growth from the tenth
+    second after the close on. This limit is 10 % of its size at the close, but at least 1 MiB and at most 5 MiB."""
     assert not life["left_processes"] and not life["left_traces"] and life["exit_status"] == 0, life
     assert life["verdict"] != "failed" and life["gone_seconds"] is not None and life["gone_seconds"] <= 30, life
     assert life["growth_bytes"] <= 5 << 20 and life["growth_bytes"] <= max(1 << 20, life["close_bytes"] / 10), life

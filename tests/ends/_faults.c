@@ -1,6 +1,7 @@
-/* The faults that the tests of endings plant, one for each word on the command line. The program ends soon, or with
- * "stay" runs until it is asked to end. The faults are in a process that outlives the program: an orphan in a session
- * of its own. If the first word is "here", the faults are in the program itself. */
+/* The faults that the tests of endings plant, one for each word on the command line. If the first word is "here", the
+ * faults are in the program itself. Otherwise they are in a process that outlives the program: an orphan in a session
+ * of its own. In this case, the program ends soon, unless one of the words is "stay": it then runs until it is asked to
+ * end. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <netinet/in.h>

@@ -31,8 +31,7 @@ time.sleep(600)
 
 
 def begin(way, seconds, *options):
-    """Starts one life of the program. The program closes in this way (one of WAYS), and takes this many seconds for
-    it."""
+    """Starts one life of the program WAYS. `way` says how the program closes, and `seconds` how long that takes."""
     name = f"{way}{len(options)}"
     if not (app := pathlib.Path("app.py")).exists(): # an earlier life may be about to read it
         app.write_text(WAYS)

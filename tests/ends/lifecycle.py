@@ -1,6 +1,6 @@
 """lifecycle has six tests of a program, and gives a verdict on each life of the program. A program that ends at once
-passes. It fails if a child stays, if something is left in the system, or if it crashes. A test whose steps the scenario
-lacks is skipped."""
+passes. A program fails if a child stays, if something is left in the system, or if the program crashes. A test whose
+steps the scenario lacks is skipped."""
 import json, pathlib, signal, subprocess
 
 

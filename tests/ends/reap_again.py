@@ -174,8 +174,8 @@ for life in crowd:
     life.crash()
 ended(*children)
 
-# If another file has the list's name, and is no list or a hostile one, nothing is done because of its content, and the
-# program does not fail. If this file cannot be replaced, it stays, and the list is written beside it.
+# If a file with the list's name is not a list, or is a hostile list, its content is ignored, and the program does not
+# fail. If this file cannot be replaced, it stays, and the list is written beside it.
 boot = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 

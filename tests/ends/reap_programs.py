@@ -51,8 +51,8 @@ assert f"pid {launcher.pid}, " in text and launcher.wait(10) == -15, text
 assert program.poll() is None and not is_gone(daemon)
 os.killpg(program.pid, signal.SIGKILL), program.wait()
 
-# The running program has taken over a server by its pid. The server has left a process in a session of its own, which
-# has the mark of the crashed program. reap leaves both alone.
+# The running program has taken over a server by its pid. A process in another session has the same mark as the server.
+# reap leaves the server and this process alone.
 server, its = behind("its", 7)
 apart = start("sleep", "600", start_new_session=True, env={**os.environ, "MEMSTOW_STARTED": "4194303.1.7"})
 other = start("sleep", "600", start_new_session=True, env={**os.environ, "MEMSTOW_STARTED": "4194303.1.8"})

@@ -1,8 +1,8 @@
 """The rules for handlers in Python hold with and without memstow. A listener stops before everything else. Handlers
-that may run side by side do so; others do not. A queue that does not drain counts as failed. If there is no cancel
-handler, nothing is cancelled after that. shutdown.close() works for an object without any method but close(), and for
-an object that is closed already. If an object's commit() fails, the object is closed all the same, and the handler
-counts as failed."""
+that may run side by side do so; others do not. A queue that does not drain counts as failed, and without a cancel
+handler, nothing is cancelled. shutdown.close() works for an object without any method but close(), and for an object
+that is closed already. If an object's commit() fails, the object is closed all the same, and the handler counts as
+failed."""
 import json, os, pathlib
 
 from support import PYTHON, ROOT, memstow, run

@@ -1,6 +1,6 @@
 """The coordinator works under bad conditions: the program has no descriptor left; no file may grow; the disk is full;
-it runs in a forked child; two threads run the same stage; the leader of a group ends before the group's other members;
-or a group contains a process that is to be kept."""
+the coordinator runs in a forked child; two threads run the same stage; the leader of a group ends before the group's
+other members; or a group contains a process that is to be kept."""
 import json, os, pathlib
 
 from support import ROOT, compile, is_gone, memstow, wait_for

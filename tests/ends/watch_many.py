@@ -1,5 +1,5 @@
-"""watch ends the processes that are left even if they are more than memstow may have descriptors. A stopped process
-ends with SIGTERM. No process is shown as started by memstow."""
+"""watch ends all processes that are left, even if their number exceeds memstow's limit of descriptors. A stopped
+process ends with SIGTERM. No process is shown as started by memstow."""
 import pathlib, re
 
 from _ends import faults, pids

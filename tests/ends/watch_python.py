@@ -1,6 +1,6 @@
 """While a Python program is still there, watch shows the threads that keep Python from ending. It gives the name of
-each thread, whether Python waits for the thread, and the thread's functions. It shows a file that the program has
-mapped by name and size."""
+each thread, whether Python waits for the thread, and the thread's functions. If the program has mapped a file,
+watch shows the file's name and size."""
 import pathlib, re, signal, subprocess
 
 from support import MEMSTOW, PYTHON, run, skip, start, wait_for

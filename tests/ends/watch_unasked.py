@@ -1,7 +1,7 @@
 """If a program runs on after its main thread has come to its end, watch names the program and its growth, although
 nobody asked the program to end. The program goes on to its own end, even under --end. This holds for Python that waits
 for a thread or for a child of multiprocessing, even behind a launcher script, and for a program whose first thread has
-ended. If a program waits for a thread in the middle of its work, watch does not name it. With --pid, watch shows the
+ended. watch does not name a program that waits for a thread in the middle of its work. With --pid, watch shows the
 same of a running process at once."""
 import pathlib, re, subprocess
 

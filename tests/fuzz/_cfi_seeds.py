@@ -23,7 +23,7 @@ def load(path):
 
 
 def entries(image, header):
-    """Yields (CIE, FDE), each as its bytes behind the length."""
+    """Yields pairs (CIE, FDE). Each of the two is the bytes of an entry without its length field."""
     if not header:
         return
     at = header + 4 + struct.unpack_from("<i", image, header + 4)[0]

@@ -1,5 +1,5 @@
-/* baseline.c — fuzz target: any baseline is refused with line and column, or read. A baseline that was read is written
- * so that it reads the same again, and can be compared. */
+/* baseline.c — fuzz target: a baseline is either read, or refused with line and column. If it is read, it can be
+ * compared with figures. It can also be written, read again and written again, and both texts are the same. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

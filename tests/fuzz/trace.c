@@ -1,5 +1,5 @@
 /* trace.c — fuzz target: any text that a program passes to memstow_trace is refused, or comes back as one line of JSON
- * with a number and a time. A walk through the trace ends. */
+ * with a number and a time. If the text is a JSON object, a walk through everything in the object comes to an end. */
 #include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>

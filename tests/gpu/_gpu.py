@@ -11,8 +11,8 @@ support.LIMIT = None
 
 
 def kept(name, call, *words, **options):
-    """Calls run, memstow or track of support.py, and allows any exit status. The output goes to NAME.out and NAME.err
-    as it comes, so that it is there when the part is killed."""
+    """Runs a command by `call`, which is support.run, support.memstow or support.track. Any exit status is allowed. The
+    output goes to NAME.out and NAME.err as it comes, so that it is there when the part is killed."""
     with open(f"{name}.out", "w+", errors="replace") as out, open(f"{name}.err", "w+", errors="replace") as err:
         done = call(*words, status=None, stdout=out, stderr=err, **options)
         out.seek(0), err.seek(0)

@@ -6,8 +6,10 @@
 #include "gpu.h"
 
 enum { TIMES = 5, LARGEST = 1024, FEW = 1 << 20, MANY = 1 << 26 };
-static const size_t BESIDE[] = {2, 64, LARGEST}; /* MiB, of calls beside a kernel */
-enum { PIECE = 64 }; /* MiB, for all other calls beside a kernel. To pin more may take longer than the kernel */
+/* Sizes in MiB of the calls that are made while a kernel runs. BESIDE is for STEPS, PIECE for MORE. MORE has one size
+ * only, because to pin more memory than this may take longer than the kernel runs. */
+static const size_t BESIDE[] = {2, 64, LARGEST};
+enum { PIECE = 64 };
 static const double ENOUGH = 0.3, LEAST = 0.05; /* seconds that the kernel should run, and must */
 
 static CUdeviceptr at, worked_on, allocated, in_stream;

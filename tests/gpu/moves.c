@@ -94,7 +94,7 @@ static void freed_while_out(void) {
     MUST(!abi_memstow_owner_retire(model));
 }
 
-/* Another owner has the device's memory: restore fails, and the model stays out until there is room. */
+/* If the device's memory is taken, restore fails, and the model stays out until there is room. */
 static void no_room_to_come_back(void) {
     CUdeviceptr taken[64], small;
     int count = 0;

@@ -14,8 +14,8 @@ def said(output):
 
 
 def compare(client, environment):
-    """Runs the client. Returns the reason why it cannot run here; None if it ran, and its report agrees with its
-    output."""
+    """Runs the client without and with memstow, and asserts that the report agrees with the client's output. Returns
+    None, or the reason why the client cannot run here."""
     alone = _gpu.kept("alone", support.run, client, env=environment)
     if alone.returncode:
         return (alone.stdout + alone.stderr).strip().split("\n")[-1]

@@ -3,7 +3,8 @@
  * lines; over the simulated driver, a test double, it prints only that it ran. */
 #include "gpu.h"
 
-static const double WARM = 1, USED = 3; /* WARM: seconds of work before a measurement. USED: before a model leaves */
+/* seconds of work. WARM: before a measurement. USED: before a model's memory is moved out of the device */
+static const double WARM = 1, USED = 3;
 enum { TURNS = 200, EACH = 500, LIVE = 1000, STEPS = 400, WORDS = 16 << 20 };
 
 static void say(const char *name, double seconds) {

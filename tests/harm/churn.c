@@ -134,7 +134,7 @@ static void *churn(void *argument) {
         b = __atomic_exchange_n(&exchange[rand_r(&seed) % SLOTS], b, __ATOMIC_ACQ_REL);
         if (b) destroy(t, b);
         if (t == mine->threads + 1 &&
-            rand_r(&seed) % 8 == 0) /* only one thread maps, because with several some events may wait in a queue */
+            rand_r(&seed) % 8 == 0) /* only one thread maps: if several did, some events might wait in a queue */
             change_map(t, maps, (int)(rand_r(&seed) % MAPS));
     }
     for (int i = 0; i < MAPS; i++)

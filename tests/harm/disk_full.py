@@ -1,6 +1,6 @@
 # needs: root
-"""A full disk, from the start or during the run: the program's behaviour is the same; the file can be read, or a line
-says that it is missing."""
+"""The disk is full from the start, or becomes full during the run. The program behaves as without memstow. memstow's
+file can be read, or a line says that the file is missing."""
 import contextlib, os, pathlib, shlex
 
 import _bad_day, support

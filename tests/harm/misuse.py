@@ -73,8 +73,8 @@ check("aligned", message=False, **cached | {"size_bytes": 100, "allocated": "fre
 check("page", **cached | {"size_bytes": 5000, "allocated": "freed_twice"})
 check("large", **cached | {"size_bytes": 300000})
 check("thread", **cached)
-# A large block is a mapping of its own, and the first free has unmapped it. The program crashes when the header of the
-# block is read.
+# A large block is a mapping of its own. The first free unmaps it, so the program crashes when the second free reads the
+# block's header.
 mapped = cached | {"size_bytes": 300000}
 check("mapped", **mapped)
 check("mapped calloc", **mapped | {"allocated": "freed_twice"})
@@ -139,7 +139,7 @@ for which in ("32", "64"):
 for n in (1, 4, 6, 8):
     check(f"heap-{n}-1-free", "large", message=False, **large | {"allocated": "make"})
 
-# A byte of the size is changed: the block is not taken for a large one, and the next block is unharmed.
+# If a byte of the size is changed, the block is not taken for a large one, and the next block is unharmed.
 small = front | {"size_bytes": 20}
 check("byte-3-41-free", "small", message=False, times=1, **small)
 for n, change in (6, "41"), (7, "a6"):
@@ -172,7 +172,8 @@ assert support.report()["misuses"] == []
 # in the damaged size, glibc might read an invalid address instead.
 assert run("byte-3-3c-aligned", "small")[1][0] == ABORTED
 
-# Pointers to no block are left to glibc. So are pointers to the raw memory in front of a block, which glibc gave out.
+# memstow leaves a pointer to no block to glibc. It does the same with a pointer to the raw block that glibc gave out,
+# which begins in front of the program's block.
 for which in ("stack", "static", "inside", "odd", "odd by eight", "in front", "in front, resized", "in front, aligned"):
     check(which, "none", message=False)
 

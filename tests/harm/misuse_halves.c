@@ -41,7 +41,8 @@ static struct library load(const char *path) {
     return self;
 }
 
-/* Maps all free places between `end` and the loader, because the kernel gives a mapping the highest free place. */
+/* Maps all free places between `end` and the loader. The kernel gives a new mapping the highest free place, so the next
+ * library that is loaded lies below `end`. */
 static void take_all_above(uintptr_t end) {
     static char maps[1 << 20];
     uintptr_t before = end, start, stop, highest = getauxval(AT_BASE);

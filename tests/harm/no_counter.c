@@ -1,7 +1,8 @@
 /* no_counter.c HOW SIZE — allocates where the thread may not read the processor's counter, which libc's clock reads.
  * Ends with status 3. HOW:
  *
- * strict: in the strictest sandbox, where system calls kill, too; the heap has memory for more than was ever live.
+ * strict: in the strictest sandbox, where nearly all system calls kill, too. The heap has room for more than was live
+ * before, so malloc needs no system call.
  *
  * failing: after the strictest sandbox was refused.
  *

@@ -49,7 +49,8 @@ int main(int count, char **words) { /* each run keeps 5 blocks on each device, a
 
 
 def record(file, *words):
-    """Runs the program under memstow, with its ledger in `file`. With a word it takes memory of the host, too."""
+    """Runs the program under memstow, with its ledger in `file`. If `words` are given, the program takes memory of the
+    host, too."""
     (support.HERE / "two.c").write_text(PROGRAM)
     program = _simulated.program(support.HERE / "two.c", _simulated.LIBRARIES / "libcuda.so.1", name="two")
     support.track(program, *words, file=file, env=_simulated.environment(SIMCUDA_DEVICES="2", SIMCUDA_CAPACITY="256M"))

@@ -258,7 +258,8 @@ class Browser:
         self.settled()
 
     def frame_at(self, row):
-        """The name of the leftmost frame in a row of the visible picture; -1: the lowest row. "": none."""
+        """Returns the name of the leftmost frame in a row of the visible picture, or "" if the row has no frame. Row -1
+        is the lowest row."""
         self.js("""const canvas = document.querySelector('.flame canvas'), box = canvas.getBoundingClientRect();
             const y = (arguments[0] < 0 ? box.bottom : box.top) + 20 * arguments[0] + 10;
             canvas.dispatchEvent(new MouseEvent('mousemove', { clientX: box.left + 1, clientY: y, bubbles: true }))

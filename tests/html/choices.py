@@ -1,8 +1,8 @@
 # needs: deb:chromium deb:chromium-driver pip:selenium==4.51.0
 # timeout: 300
-"""Choices of the flame graph that hide or tell apart frames: native frames alone, Python's import machinery, the
-interpreter's own code, lines; each inverted, too. The sums of the first frames are those of --json and of the page's
-data. Blocks are sorted by age, and the button of the theme changes the colours."""
+"""The flame graph has choices that hide frames or tell them apart: native frames alone, Python's import machinery, the
+interpreter's own code, and lines. They also work in the inverted graph. The sums of the first frames are those of
+--json and of the page's data. Blocks are sorted by age, and the button of the theme changes the colours."""
 import collections
 
 import support
@@ -23,7 +23,8 @@ def short(path):
 
 
 def name_of(line, lines):
-    """A frame's name in the picture. Frames of one function are one, unless lines are told apart."""
+    """A frame's name in the picture. With `lines`, the name ends with the line's number, so frames of one function may
+    have different names."""
     function, file, number, _, kinds = line
     name = f"{function} {short(file)}" if function == "<module>" else function
     return ("py " if "python" in kinds else "") + name + (f":{number}" if lines and number else "")

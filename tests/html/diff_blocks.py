@@ -115,7 +115,8 @@ taken("none.mst", 5, {}, {})
 browser.open(page("none.mst", "none.mst"))
 assert not browser.all("[data-view=blocks]")
 
-# Two processes: nothing is the same, even at one address. Each side has a table.
+# If A and B are of two processes, no block of A counts as a block of B, even at the same address. The page has a table
+# for each side.
 taken("other.mst", 9, {(STAYED, 1): 40, (CAME, 8): 7}, {}, pid=1001)
 browser.open(page("a.mst", "other.mst"), "#blocks")
 tables = browser.js("return [...document.querySelectorAll('.pair-part')].map((part) => [part.querySelector('h2')."

@@ -78,7 +78,8 @@ assert few.documents["page"]["sites_folded"] == len(figures) - 4 == sum(few.colu
 assert all(few.figure(name) == page.figure(name)
            for name in ("before_bytes", "before_blocks", "after_bytes", "after_blocks"))
 
-# A limit, modes without call stacks, the same file twice, and options that go together.
+# Other cases: a limit, the same file twice, a file without call stacks, options that do not go together, and an output
+# file that is an input.
 assert "over the limit" in support.memstow("diff", "a.mst", "b.mst", "--html", "-o", "page.html", "--fail-over=1KiB",
                                            status=1).stderr
 assert Data("page.html").documents["diff"]["over"] == "1KiB"

@@ -58,8 +58,8 @@ assert not cards() and "A has all triggers of B (2)." == browser.text(".decision
 browser.open(page("b.mst", "a.mst"), "#decisions")
 assert headings() == ["In B, not in A", "In A, not in B"] and len(cards()) == 1, headings()
 
-# The first trigger was not over when A was taken: the page shows it as new in B, whole. If B has only one line more, a
-# line HELD that the program wrote after the trigger, the trigger is not new.
+# The first trigger was not over when A was taken, so the page shows the whole trigger as new in B. If B has only one
+# line more than A, and this is a line HELD that the program wrote after the trigger, the trigger is not new.
 middle = next(number for number, line in enumerate(LINES) if line["kind"] == "CATEGORY")
 saved("a.mst", LINES[:middle])
 browser.open(page("a.mst", "b.mst"), "#decisions")
@@ -70,13 +70,13 @@ saved("held.mst", LINES[:FIRST])
 browser.open(page("a.mst", "held.mst"), "#decisions")
 assert not cards() and "A has all triggers of B (1)." in browser.text(".decisions")
 
-# The trace of B begins after the end of A's trace: the page says how many lines between them are lost.
+# If the trace of B begins after the end of A's trace, the page says how many lines between them are lost.
 saved("a.mst", LINES[:FIRST])
 saved("late.mst", LINES[FIRST:], first=FIRST + 101)
 browser.open(page("a.mst", "late.mst"), "#decisions")
 assert "100 lines between them are not in the trace of B any more" in browser.text(".decisions > p")
 
-# Two processes: the page has all triggers of both, and names the side of each.
+# If A and B are of two processes, the page has all triggers of both, and names the side of each.
 saved("other.mst", LINES, pid=1001)
 browser.open(page("a.mst", "other.mst"), "#decisions")
 assert headings() == ["A: a.mst", "B: other.mst"] and len(cards()) == 3, headings()

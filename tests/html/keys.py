@@ -26,8 +26,8 @@ ledger.save("a.mst")
 page = report("a.mst")
 browser = Browser()
 
-# Keys alone move in the flame graph: into the largest frame, to the next frame, and back. They also zoom in, zoom out,
-# and go back to the whole. The chosen frame is announced.
+# The flame graph needs no mouse. Keys choose the largest inner frame, the next or previous frame, and the outer frame.
+# They also zoom in, zoom out, and show the whole graph again. The chosen frame is announced.
 browser.open(page, "#flame?kinds=python")
 chosen = lambda: browser.text(".flame-view .details h2")
 said = lambda: browser.text("[aria-live]")

@@ -2,7 +2,7 @@
 # timeout: 200
 """The page says what is worth looking at, and what to do next, in the words of the text report. It names the place or
 the model that holds most, memory that the allocator keeps, and the command to go on with. Names are shown as text. With
---peak and with --match it says neither."""
+--peak or --match it says nothing of this."""
 import re
 
 from _page import Browser, Data, report
@@ -15,7 +15,8 @@ ALL_OF_IT = re.compile(r"memstow report --html .*: all of it in a browser")
 
 
 def text_lead(*options):
-    """{"where": sentence, "next": sentence} of the text report; without the advice to make a page."""
+    """Returns {"where": sentence, "next": sentence} of the text report. A sentence is None if it is missing, or
+    only advises to make a page."""
     head = memstow("report", "x.mst", *options).stdout.split("\n\n")[0]
     found = {key: one_line(value) for key, value in
              re.findall(r"^  (where|next)  +(.*(?:\n {13}.*)*)", head, re.MULTILINE)}

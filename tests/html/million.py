@@ -2,9 +2,10 @@
 # needs: cc stacks deb:chromium deb:chromium-driver pip:selenium==4.51.0
 # timeout: 600
 # long
-"""A million call stacks and ten million blocks: a page of at most 5 MB, exact for any stacks, made in at most 300 MB. A
-browser opens it, searches, filters, inverts, zooms and sorts it, and follows a link. The page of a comparison of two
-such programs has at most 5 MB, too."""
+"""The page of a program with a million call stacks and ten million blocks has at most 5 MB, and the command needs at
+most 300 MB of memory to make it. Its sums are exact, whatever the stacks are. A browser opens the page, searches,
+filters, inverts, zooms and sorts it, and follows a link. The page of a comparison of two such programs has at most
+5 MB, too."""
 import os, pathlib, subprocess
 
 import support
@@ -114,7 +115,7 @@ assert browser.total() == STACKS * (EACH - 1)
 browser.is_clean()
 browser.driver.quit()
 
-# Stacks that are as random as possible: the smallest are merged.
+# The stacks of these sites are as random as possible, so the page cannot have all sites. It merges the smallest ones.
 support.run(support.BUILD / "tests/cost/deep", "deep.mst", STACKS, 1)
 page_of("deep.mst", to="deep.html")
 deep, document = Data("deep.html"), support.report("deep.mst", "--top=0")

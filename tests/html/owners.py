@@ -63,7 +63,7 @@ parts = {f"py {name}": size_text(sum(site["live_bytes"] for site in sites if sit
          for name in ("rest", "take")}
 assert dict(browser.calls()) == parts and browser.chosen() == work_of_clip, (browser.calls(), parts)
 
-# All calls of one function are the same calls if the flame graph is by owner.
+# In the flame graph by owner, too, "All calls of it" shows all calls of the function, whichever owner they are for.
 next(row for row in browser.all(".calls .row") if "take" in row.text).click()
 next(button for button in browser.all(".actions button") if button.text == "All calls of it").click()
 browser.settled()

@@ -58,7 +58,7 @@ def same(file):
     return page, document
 
 
-# Owners, native and Python frames, frames with the same text in two nodes, a stack without frames.
+# A ledger with owners, native and Python frames, frames with the same text in two nodes, and a stack without frames.
 ledger = Ledger(start_ns=10**9, end_ns=9 * 10**9, stacks=2, picture=(5 * MIB, 5 * MIB, 2 * 10**9), total_peak=5 * MIB)
 libx, main = ledger.module("/lib/libx.so", bias=0x10000), ledger.module("/bin/main", bias=0x100000)
 frames = [ledger.frame(0x100000 + 0x1100, main), ledger.python("work", "/src/work.py", 12),

@@ -47,7 +47,7 @@ assert moment("PAGE_DOWN").endswith(", run first ended (failed)")
 assert moment("PAGE_UP").startswith("After 3.0 s") and moment("ARROW_LEFT").startswith("After 2.0 s")
 assert moment("END").startswith("After 10.0 s: 7.0 MiB") and moment("ESCAPE").startswith("7.0 MiB at most")
 
-# The mouse. Pixels of the curve have the colour of the theme, also when the theme changes.
+# The mouse chooses a moment. Pixels of the curve have the colour of the theme, also when the theme changes.
 browser.js("const host = document.querySelector('.timeline'); host.dispatchEvent(new MouseEvent('mousemove', "
            "{clientX: host.getBoundingClientRect().left + host.clientWidth * .45, clientY: 300, bubbles: true}))")
 assert browser.text(".moment").startswith("After 4.0 s: 5.0 MiB"), browser.text(".moment")

@@ -1,7 +1,7 @@
 # needs: deb:chromium deb:chromium-driver pip:selenium==4.51.0
 # timeout: 300
-"""The page of a real program in a browser. Its views show what --json has: search, zoom, inversion, filters and links.
-The page requests nothing."""
+"""The page of a real program in a browser. Its views show what --json has, also after a search, a zoom, an inversion or
+a filter, and when they are opened by a link. The page requests nothing."""
 import re
 
 import support
@@ -40,7 +40,7 @@ browser.wait("document.querySelector('.card-body').dataset.ready")
 first = browser.text(".ranking li .name")
 assert first and browser.text(".ranking li b"), first
 
-# Flame graph: the whole, then the innermost Python function that keeps the pictures.
+# The flame graph has the total of live memory, of memory at the peak, of all allocations, and of blocks.
 browser.click("[data-view=flame]")
 assert browser.total() == live, (browser.total(), live)
 assert browser.details()["total"].startswith(size_text(live))
@@ -119,8 +119,8 @@ assert browser.total() == holds(named("shrink")) and "focus=" in browser.fragmen
 browser.open(page, link)
 assert browser.total() == found and browser.one("[type=search]").get_attribute("value") == "shrink"
 
-# The table has all sites, the largest first. It can be sorted by another column, filtered, and shows the stack of one
-# site.
+# The table has all sites, the largest first. It can be sorted by another column and filtered, and it shows the stack of
+# one site.
 browser.open(page, "#sites")
 rows = browser.rows()
 assert rows[0][0] == size_text(max(site["live_bytes"] for site in sites)), rows[0]

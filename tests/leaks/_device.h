@@ -1,5 +1,5 @@
-/* _device.h — calls of the driver for programs that leak beside a CUDA device. The driver is simulated, a test double.
- */
+/* _device.h — functions of the CUDA driver, for leaking programs that use a device. The driver is simulated, a test
+ * double. */
 #ifndef DEVICE_H
 #define DEVICE_H
 

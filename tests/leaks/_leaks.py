@@ -31,9 +31,9 @@ class Program:
 
 
 def waiting(source, *arguments, **more):
-    """Starts a Python program that runs `source`, and then waits for end(). The program is program.py in the test's
-    folder. It can import the modules there and memstow's, and has imported os and sys. Returns when the program
-    waits."""
+    """Starts program.py in the test's folder, a Python program that runs `source` and waits until end() is called. The
+    program can import memstow's modules and those in this folder. It has imported os and sys. This function returns
+    when the program waits."""
     pathlib.Path("program.py").write_text(
         f"import os, sys\nsys.path[:0] = [os.getcwd(), {str(support.ROOT / 'tools/python')!r}]\n{source}"
         'print("ready", flush=True)\nsys.stdin.readline()\nos._exit(0)\n')

@@ -1,7 +1,7 @@
 """Programs that leak as real ones did, and one that does not: _plants.py NAME RUNS [STEP [READINGS]]. Each makes RUNS
-runs of small nodes, one of which leaks. Then it prints "ready" and waits for a line. With STEP it also prints "step"
-after every STEP runs, and waits. With READINGS the nodes then run READINGS times outside of runs; each time is followed
-by an empty run and "step".
+runs of an honest node and, unless NAME is clean, of a node that leaks. Then it prints "ready" and waits for a line.
+With STEP it also prints "step" after every STEP runs, and waits. With READINGS the nodes then run READINGS times
+outside of runs; each time is followed by an empty run and "step".
 
 The table at the end has the expected owner and function of each leak."""
 import asyncio, functools, gc, json, logging, mmap, os, pathlib, re, sys, threading, weakref

@@ -2,7 +2,7 @@
 # timeout: 300
 """memstow leaks gives no verdict after too few runs, or while Python has not collected the garbage of most runs. This
 answer has an exit status of its own, a reason, and advice. A running program is asked to collect its garbage, which it
-does between two runs. The command waits for the collection, and says so on a terminal. After the collection garbage is
+does between two runs. The command waits for the collection, and says so on a terminal. After the collection, garbage is
 no leak, and real leaks are found. If the program cannot be asked, or its run goes on, there is still no verdict."""
 import os, pathlib, re, subprocess
 

@@ -40,7 +40,7 @@ class Plant:
         check(document, *self.blamed, f"{self.name}, {where}", self.on_cuda)
 
     def look(self):
-        """Looks at the running process and at a snapshot; the text names owner and function."""
+        """Checks the findings for the running process and for a snapshot, and the text for the snapshot."""
         self.program.wait_for("ready")
         self.check(leaks(self.program.pid()), "live")
         support.memstow("snapshot", self.program.pid(), "-o", f"{self.name}.mst")

@@ -4,10 +4,11 @@
 # long
 """A real ComfyUI under memstow. After a dozen runs of honest nodes no leak is found. Then two nodes leak in a dozen
 runs: one keeps weights of a freed model in a list, the other keeps copies of weights. Both leaks are found, with their
-model or node and their function. The holder of the weights is named, in a search of ten seconds of processor time
-(--holders). There are exactly two findings, and there still are after four more runs. In another dozen runs, an error
-leaves features of a third node behind. In these runs the copies of weights grow no more: they count as memory of freed
-models, and there are two findings again. The example in docs/leaks.md is such a run."""
+model or node and their function. A search of ten seconds of processor time (--holders) names the holder of the
+weights. There are exactly two findings, and there still are after four more runs. In another dozen runs, an error
+leaves features of a third node behind. In these runs the copies of weights do not grow, so they only count as memory of
+freed models. There are two findings again: the memory of freed models, and the features. The example in docs/leaks.md
+is such a run."""
 import re, sys
 
 import support

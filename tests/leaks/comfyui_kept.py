@@ -4,8 +4,8 @@
 # long
 """A real ComfyUI under memstow, with models that stay. First, two models are used in turn, and the node cache keeps
 both by design: this is no leak. Then a model is to be freed after each run, but a node keeps the inner model after its
-patcher is gone: this is a leak of that model. Its holder is named, in a search of ten seconds of processor time
-(--holders)."""
+patcher is gone: this is a leak of that model. A search of ten seconds of processor time (--holders) names the
+holder of the model."""
 import sys
 
 import support

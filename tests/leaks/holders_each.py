@@ -1,6 +1,7 @@
 # timeout: 200
-"""One node's memory with two holders. What the first keeps grows at one call stack. What the second keeps comes from
-another line in each run, so only the owner as a whole grows there. Both are named, each with its own memory."""
+"""One node's memory with two holders. What the first holder keeps grows at one call stack. What the second holder keeps
+comes from another line in each run: no call stack grows, only the owner as a whole. Both holders are named, each with
+its own memory."""
 import pathlib
 
 import support

@@ -2,8 +2,8 @@
 """Holders of many growing lines are looked for in several searches, because one search takes at most 64 call stacks. A
 program that looks for holders unasked (as ComfyUI with the node pack does) makes one search: the command says that
 there are more call stacks, and the next command asks for these. One line of Python allocates at a dozen instructions.
-This line is one call stack with a dozen numbers, and only the memory of the last instruction stays. Its holder is found
-nevertheless."""
+memstow leaks shows this line as one call stack, although it has a dozen numbers in the ledger, one for each
+instruction. Only the memory of the last instruction stays. Its holder is found nevertheless."""
 import pathlib
 
 import support

@@ -1,7 +1,8 @@
 """Models that died in ComfyUI. After each run there is a limited time for the search for holders of their remaining
-memory, however many models there are; in the end every model gets its turn. The most likely culprit comes first. An
-object that a search reached when its time was over is noted only if no other search follows soon. Models that live on,
-although they were to be freed, take turns, too. Clock and answers are invented."""
+memory, however many models there are; in the end every model gets its turn. The most likely holder is named first. If
+the time is over before a search comes to a name, the object that the search has reached is noted as the holder only if
+no other search follows soon. Models that live on, although they were to be freed, take turns, too. Clock and answers
+are invented."""
 import importlib, json, logging, sys, types
 
 import support
@@ -95,7 +96,7 @@ live[102] = 1 << 20
 models.look(), models.look()
 assert [holders for _, _, _, holders in said] == [["an object of type builtins.list[0]"]], "better than nothing"
 
-# ---- the line of the trace names each place that is as likely to be at fault as the first, in limited room
+# ---- the line of the trace names each place that is as likely to be at fault as the first place; its length is limited
 
 
 def held(*holders):

@@ -1,6 +1,6 @@
-"""Holders of an object, as memstow.held() and the node pack name them: by names that can be looked up in the source.
-The search takes few objects at a time, so that Python does not stand still, and ends when its time is over. A program
-can also name holders itself."""
+"""memstow.held() and the node pack say what holds an object, by names that can be looked up in the source. The search
+takes few objects at a time, so that Python does not stand still. It ends when its time is over. A program can also name
+holders itself."""
 import gc, pathlib, sys
 
 import support

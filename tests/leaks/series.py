@@ -62,7 +62,8 @@ curve = [host + mapped for host, mapped in zip(history["host_bytes"], history["m
 assert len(curve) >= 4 and history["seconds"] == sorted(history["seconds"]), history["seconds"]
 assert abs(curve[-1] - live) <= history["within_bytes"] and curve[-1] - min(curve) >= 20 * 30000, (curve, live)
 assert sum(mark["kind"] == "run_ended" for mark in history["marks"]) >= 24, history["marks"]
-# Other forms show the curve of a series: a point for its start and each reading, with call stacks only for the last.
+# Other reports show the curve of a series, too. --massif has a point without call stacks for the start and for each
+# reading, and in the end a point with call stacks.
 massif = support.memstow("report", "--massif", "series.mst").stdout
 curve = [int(row.split("=")[1]) for row in massif.splitlines() if row.startswith("mem_heap_B=")]
 assert massif.count("heap_tree=empty") == document["readings"]["taken"] + 1 and curve[-1] == live, (document, curve)

@@ -1,7 +1,7 @@
 # timeout: 300
 """The native part of a call stack changes below one line of Python, as when CPython specialises a call. A leak of such
 a line is found in any number of runs that allow a verdict, with all of its memory. A full cache of such a line is no
-leak, and leaves no doubt. Memory that grew in too few runs for a verdict, with nothing else found, is "cannot tell"."""
+leak, and leaves no doubt. If memory grew in too few runs, and nothing else is found, the verdict is "cannot tell"."""
 import re
 
 import support

@@ -187,7 +187,7 @@ for iterations, state in ((10, "cancelled"), (1, "done")):
     assert loop.store.generation == 1 and loop.error == {
         "cancelled": "iteration 2, workflow 1: it was cancelled", "done": ""}[state], loop.error
     assert loops.remove("waits") and not loops.remove("waits") and not _state_double._open
-# The loop is deleted while a slow put is under way. No value of the iteration that puts is visible afterwards.
+# The loop is deleted during a slow put of an iteration. Afterwards no value of this iteration is visible.
 loop = start_that_waits("put", 10)
 assert loops.remove("waits") and not loop.wait(0.2), "the prompt runs, and the loop waits for it"
 may_go_on.set()
@@ -282,8 +282,8 @@ assert run(STEP, iterations=4, name="p", persist_prefix="p") == {"n": 9} and not
 kept["p"].closed = False
 assert run(STEP, iterations=100, condition={"port": "n", "op": ">", "value": 8}, name="p",
            persist_prefix="p") == {"n": 9} and not queue.prompts
-# When a loop is resumed, other first inputs would be ignored, so they are refused. A call without inputs, or with
-# inputs of new ports only, is accepted.
+# When a loop is resumed, inputs that differ from its first inputs would be ignored, so they are refused. A call without
+# inputs, or with inputs of new ports only, is accepted.
 for other in ({"n": 2}, {"n": 1, "k": 1}):
     kept["p"].closed = False
     words = ("'k'",) if "k" in other else ("another value of n", "after iteration 4", "another prefix")

@@ -86,8 +86,8 @@ static void take_stack(struct stack *out) {
     }
 }
 
-/* Returns the anchor of the next inner loop of the same interpreter, or 0. Anchors of one interpreter have the same
- * three lowest bits. */
+/* Returns the anchor (python.h) of the next inner evaluation loop of the same interpreter, or 0 if there is none.
+ * Anchors of one interpreter have the same three lowest bits. */
 static uintptr_t inner_anchor(const struct stack *stack, size_t eval) {
     uintptr_t anchor = stack->eval[eval].anchor;
     while (eval-- > 0)

@@ -1,8 +1,8 @@
 """Checks that the report of any real program must pass."""
 
 def check_report(report, frames=1000):
-    """Asserts that the numbers agree with each other, and that only parts of call stacks were lost: fewer than `frames`
-    frames, and little else."""
+    """Asserts that the numbers agree with each other, and that little was lost: fewer than `frames` frames of call
+    stacks, few stacks and Python frames, and nothing of another kind."""
     totals = report["totals"]
     for part in (totals, totals["host"], totals["mapped"]):
         assert 0 <= part["live_bytes"] <= part["peak_bytes"] <= part["allocated_bytes"], part

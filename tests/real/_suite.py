@@ -36,7 +36,7 @@ def excused(execute, test, plain, tracked, repeats):
 
 
 def command(argv, tracked, folder):
-    """The command that runs argv: under memstow, with its ledgers in `folder`, or without memstow."""
+    """Returns the command that runs argv: if `tracked`, under memstow with ledgers in `folder`; otherwise alone."""
     if not tracked:
         return argv
     pathlib.Path(folder).mkdir(exist_ok=True)
@@ -44,8 +44,8 @@ def command(argv, tracked, folder):
 
 
 def check_ledgers(folder, named=1):
-    """Asserts that each process of the suite left a file that can be read. For one file in `named` files, the report
-    also names functions. Looking up these names takes most of the time."""
+    """Asserts that each process of the suite left a file that can be read. The report of every `named`-th file also
+    names functions. Looking up these names takes most of the time."""
     files = sorted(pathlib.Path(folder).iterdir())
     assert len(files) > 1, files
     for number, file in enumerate(files):

@@ -63,8 +63,8 @@ def is_there(kind, name):
 
 
 def install(needs):
-    """Installs all needs of a kind at once. If that fails, installs them one by one, so that one that cannot be had
-    does not stop the others."""
+    """Installs all needs of a kind at once. If that fails, installs them one by one, so that a need that cannot be
+    met does not stop the others."""
     for kind, step in (("deb", "need_packages"), ("pip", "need_pip"), ("cargo", "need_cargo")):
         names = sorted({n.split(":", 1)[1] for n in needs if n.startswith(kind + ":")})
         if names and not call_setup(step, names):

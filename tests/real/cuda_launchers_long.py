@@ -5,8 +5,8 @@
 """Triton and CuPy over the simulated driver, a test double. Triton compiles a kernel for an H100. It launches the
 kernel, and launches it again after the kernel's memory has left the device and come back. The simulated driver does not
 execute the kernel, but a function of its own that has the same name. CuPy contains the CUDA runtime. The runtime stops
-where it asks for the driver's private tables, because the simulated driver has none. memstow's table knows what Triton
-and CuPy ask for, or what they ask for needs no line in the table."""
+where it asks for the driver's private tables, because the simulated driver has none. Each function that Triton and CuPy
+ask for has a line in memstow's table, or needs none."""
 import os, re, sys
 
 import support, _entries, _requests

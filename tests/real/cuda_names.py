@@ -41,7 +41,8 @@ def reported_in(entries):
 
 
 def misled_in(entries):
-    """The versions of entries that would get a hook with other arguments, or no hook."""
+    """Yields a text about each version of an entry that would get no hook, or a hook whose arguments are not those of
+    this version."""
     for base in _entries.bases & set(entries):
         for (version, own), arguments in sorted(entries[base].items()):
             older = [v for b, v, o in _entries.lines if b == base and o == own and v <= version]

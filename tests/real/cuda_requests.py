@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # needs: cc cuda-headers pip:nvidia-cuda-runtime>=13,<14 pip:nvidia-cuda-runtime-cu12 pip:comfy-aimdo==0.6.0
 # needs: pip:nvidia-cuda-cupti>=13,<14 pip:nvidia-cuda-cupti-cu12
-"""The real CUDA runtimes, CUPTI and comfy-aimdo ask the driver for functions. memstow's table knows each name, version
-and flag that they ask for, or the function needs no line in the table. They run over the simulated driver, a test
-double. It does not imitate the driver's private tables (cuGetExportTable), so the runtime and CUPTI stop where they ask
-for these tables."""
+"""The real CUDA runtimes, CUPTI and comfy-aimdo ask the driver for functions. Each function that they ask for, by name,
+version and flags, has a line in memstow's table, or needs none. These libraries run over the simulated driver, a test
+double. The simulated driver does not imitate the driver's private tables (cuGetExportTable), so the runtime and CUPTI
+stop where they ask for these tables."""
 import sys
 
 import support, _cupti, _entries, _requests

@@ -40,7 +40,7 @@ for library in found:
     assert cupti["state"] == "refused" and (cupti["failed_call"], cupti["result"]) == wanted, (cupti, alone)
     assert cupti["version"] == version, cupti
     assert pathlib.Path(cupti["library"]).name == library.name, cupti["library"]
-    # If CUPTI is to be the source of a ledger, it has no records without a driver, either. memstow says why.
+    # With --cupti, CUPTI is the source of the ledger. It has no records here, either, and memstow says why.
     done = support.memstow("run", "--cupti", "-o", "source.mst", "--", sys.executable, "-c", INJECTED, library,
                            support.BUILD / "libmemstow_cupti.so")
     source = support.report("source.mst")

@@ -46,9 +46,9 @@ int main(int count, char **arguments) {
 FOUND = {"o": "heap-buffer-overflow", "b": "heap-buffer-overflow", "u": "heap-use-after-free", "d": "double-free",
          "l": "detected memory leaks", "r": "data race", "s": "signed integer overflow",
          "m": "use-of-uninitialized-value", "i": "end ", "n": "end "}
-# Compiler, sanitizer, flags, and the faults of PROGRAM. Behind memstow (as a shared library), AddressSanitizer sees
-# blocks that begin 16 bytes earlier: a write below the program's block hits memstow's header, which is no fault for
-# AddressSanitizer.
+# Compiler, sanitizer, flags, and the letters of the faults of PROGRAM. If AddressSanitizer is a shared library, it
+# comes behind memstow, and its blocks begin with memstow's header of 16 bytes. A write below the program's block (b)
+# hits this header, which AddressSanitizer does not report. So the builds with such a library leave out b.
 BUILDS = [
     ("gcc", "address", ["-static-libasan"], "obudln"),
     ("gcc", "address", [], "oudlin"),
@@ -73,9 +73,9 @@ def leaked(errors):
 
 
 def same(plain, tracked, fault, behind):
-    """Asserts that the program has the same status, the same output and the same fault as without memstow. `behind`:
-    the sanitizer comes behind memstow. Then each block that it sees is 16 bytes longer, because it includes memstow's
-    header."""
+    """Asserts that the program has the same status, the same output and the same fault as without memstow. If the
+    sanitizer comes behind memstow (`behind`), each block that the sanitizer sees is 16 bytes longer, because the block
+    includes memstow's header."""
     assert tracked.returncode == plain.returncode, f"{plain.returncode} without memstow\n{tracked}"
     assert tracked.stdout == plain.stdout
     assert FOUND[fault] in tracked.stderr + tracked.stdout, tracked.stderr

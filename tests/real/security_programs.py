@@ -24,8 +24,8 @@ DIFFERS = {"invalid_array_delete_string": ((ABORT, "", "free(): invalid pointer\
                            ((ABORT, "", "double free or corruption (out)\n"),
                             (ABORT, "", "free(): invalid pointer\n"))),}
 TOLD = {"one_byte_underflow_small", "one_byte_underflow_medium", "one_byte_underflow_large"}
-# What lies a megabyte away from a block depends on where the loader puts things. Usually there is nothing. So these
-# programs are tried up to three times.
+# These programs write a megabyte away from a block, and end by SIGSEGV if nothing is mapped at that place. Whether
+# something is mapped there depends on where the loader puts things. So these programs are tried up to three times.
 FAR = re.compile(r"one_mbyte_\w+_large")
 
 

@@ -2,10 +2,10 @@
 # long
 # timeout: 3600
 # needs: cc torch
-"""PyTorch's CUDA build (PyPI's default wheel), without a device. torch.cuda.MemPool, use_mem_pool, and the functions of
-its library have the signatures with which memstow's pools call them. The functions that memstow calls before it makes a
-pool give the expected answers for each allocator. tests/real/torch_pool_signatures.py reads the signatures from a
-PyTorch without CUDA.
+"""Tests PyTorch's CUDA build (PyPI's default wheel) without a device. torch.cuda.MemPool, use_mem_pool, and two
+functions of torch._C have the signatures with which memstow's pools call them. The functions that memstow calls before
+it makes a pool give the expected answers for each allocator. tests/real/torch_pool_signatures.py reads the signatures
+from a PyTorch without CUDA.
 
 The test also runs a program under memstow that imports this build: first without a driver, then over the simulated
 driver, a test double. Both times the program runs to its end. The build takes 4.7 GB in the test's own folder. The test

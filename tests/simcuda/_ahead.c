@@ -1,6 +1,6 @@
 /* _ahead.c — a program whose models leave a device, mostly into host memory that memstow pinned ahead of need; over the
  * simulated driver (a test double). The first argument is the case. The environment has the limits. A thread of memstow
- * pins ahead of need, so the cases wait for the result. Where nothing must happen, they wait for a while. */
+ * pins ahead of need, so the cases wait for the result. To check that nothing is pinned, they wait for a while. */
 #include "_model.h"
 
 #include <sys/wait.h>
@@ -303,8 +303,8 @@ static void pin_for_long(void) {
     if (now_is(&takes_long)) becomes(&entered, 1), sleep(6);
 }
 
-/* A model is restored while memory that another model needs takes long to pin. The restore waits until this memory is
- * pinned, although it does not use it. */
+/* Pinning memory for the second model takes long. Meanwhile the first model is restored. The restore waits until the
+ * second model's memory is pinned, although the first model does not use this memory. */
 static void beside_a_long_piece(void) {
     sim_tell(PIN, pin_for_long);
     first = model_load("first", 10 * MIB, 0, 1);

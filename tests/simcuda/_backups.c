@@ -201,7 +201,8 @@ static void refused(void) {
     back(&second);
 }
 
-/* memstow_error() must not give the reason of a refused device move for a later move that has no device memory. */
+/* A move of device memory is refused. When a later move of host memory is refused, too, memstow_error() must not give
+ * the reason of the first move. */
 static void whose_reason(void) {
     struct model host = model_open("host");
     load();

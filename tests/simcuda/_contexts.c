@@ -1,6 +1,6 @@
 /* _contexts.c — a program whose model's device memory moves while there are several contexts, and while some of them
- * end; over the simulated driver (a test double). The first argument is the case. A failed check ends it with a
- * message. */
+ * end; over the simulated driver (a test double). The first argument is the case. A failed check ends the program with
+ * a message. */
 #include "_unet.h"
 
 #include <setjmp.h>
@@ -198,7 +198,7 @@ static void *leave_an_end_and_wait(void *context) {
     return NULL;
 }
 
-/* Waits deep in the stack. The frames of calls that the thread has left lie above, and nobody writes over them. */
+/* Waits deep in the stack. The frames of earlier calls are above this function's frame, and nothing overwrites them. */
 __attribute__((noinline)) static void hear_below_old_frames(void) {
     char hole[HOLE];
     __asm__ volatile("" : : "r"(hole) : "memory");

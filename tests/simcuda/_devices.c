@@ -1,5 +1,5 @@
 /* _devices.c — a program whose models are on several devices, over the simulated driver (a test double). The first
- * argument is the case. A failed check ends it with a message. devices.py runs it. */
+ * argument is the case. A failed check ends the program with a message. devices.py runs the program. */
 #include "_model.h"
 
 int cudaDeviceEnablePeerAccess(int, unsigned);

@@ -1,5 +1,5 @@
 /* _moves.c — a program whose model's device memory moves, over the simulated driver (a test double). The first argument
- * is the case. It prints lines for moves.py. A failed check ends it with a message. */
+ * is the case. The program prints lines for moves.py. A failed check ends the program with a message. */
 #include "_unet.h"
 
 #include <setjmp.h>
@@ -188,7 +188,8 @@ static void total_stays(void) {
     MUST(memstow_stow_(model) == 14 * (int64_t)MIB && !cudaMemGetInfo(&after, &now)); /* the ledger's last figures */
 }
 
-/* Memory is freed on the thread's own stream 0. The legacy stream would wait for all blocking streams. */
+/* Memory is freed on the thread's own stream 0, which does not wait for the endless kernel on a blocking stream. The
+ * legacy stream would wait for this kernel. */
 static void own_stream(void) {
     CUstream blocking;
     load();

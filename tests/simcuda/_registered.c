@@ -1,6 +1,6 @@
 /* _registered.c — a program whose model has host memory that is registered with a device, or that a device reads
  * without registration; over the simulated driver (a test double). The first argument is the case. A failed check ends
- * it with a message. */
+ * the program with a message. */
 #include "_model.h"
 
 #include <sys/mman.h>
@@ -134,7 +134,7 @@ static void read_by_the_device(void) {
     waits = sim_count("cuCtxSynchronize");
     MUST(!memstow_owner_idle_(model, 0));
     MUST(memstow_restore_(model) == -ENOTSUP &&
-         host_stowed() == 4 * MIB); /* the memory does not come back either while the owner is in use */
+         host_stowed() == 4 * MIB); /* while the owner is in use, its memory does not come back, either */
     look_at_host();
     MUST(!memstow_owner_idle_(model, 1));
     MUST(memstow_restore_(model) == 4 * (int64_t)MIB && sim_count("cuCtxSynchronize") > waits);

@@ -1,6 +1,6 @@
 /* _spares.c — a program that allocates and frees device memory in a model's scope, again and again; over the simulated
- * driver (a test double). The first argument is the case. It prints lines for spares.py. A failed check ends it with a
- * message. */
+ * driver (a test double). The first argument is the case. The program prints lines for spares.py. A failed check ends
+ * the program with a message. */
 #include "_model.h"
 
 enum { MANY = 1000 };

@@ -1,5 +1,5 @@
-/* _unet.h — shared by the programs of moves.py and contexts.py: one model that has each kind of device memory, with
- * known content. */
+/* _unet.h — shared by programs for the simulated driver (a test double): one model that has each kind of device memory,
+ * with known content. */
 #ifndef SIMCUDA_UNET_H
 #define SIMCUDA_UNET_H
 

@@ -1,5 +1,5 @@
-/* access.c — when an operation is executed, finds the host memory behind an address that the operation uses. It is a
- * fault if the memory is not mapped, is not live yet, or if this device may not use it. */
+/* access.c — when an operation is executed, finds the host memory behind an address that the operation uses. The access
+ * is a fault if the memory is not mapped or not live yet, or if the device may not use the memory. */
 #include "sim.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 /* call.c — the beginning and the end of every entry of the simulated driver. At the beginning it checks whether the
  * driver is alive in this process and thread, whether a test wants an error, and whether the call is allowed now. At
- * the end the call goes into the journal. In: an entry's name and needs. Out: the lock, held while the entry works. A
- * forked child and a process that has ended take no lock. */
+ * the end the call goes into the journal. In: an entry's name and needs. Out: the lock, held while the entry works. No
+ * lock is taken in a forked child, or after the driver's exit handler has run. */
 #include "sim.h"
 
 #include <dlfcn.h>

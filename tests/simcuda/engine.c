@@ -11,7 +11,8 @@ static pthread_cond_t work = PTHREAD_COND_INITIALIZER, done = PTHREAD_COND_INITI
 static bool running;
 static int holds;
 static uint64_t next_seq = 1;
-static uint64_t credit_ns; /* how long the last copy really took; the operation after it is due that much earlier */
+/* How long the last copy really took. If the next operation is a copy, too, this time is subtracted from its delay. */
+static uint64_t credit_ns;
 
 uint64_t engine_now(void) {
     struct timespec now;
@@ -63,8 +64,8 @@ static uint64_t due_at(const struct op *op, uint64_t now) {
     return now + sim_config.latency_ns + cost - credit;
 }
 
-/* Returns a ready operation that is due. If there is none, returns NULL, and sets *wake to the time when the next
- * operation will be due, or to 0. */
+/* Returns a ready operation that is due. If there is none, returns NULL, and sets *wake to the time when the next ready
+ * operation will be due, or to 0 if no operation is ready or the streams are held (sim_hold). */
 static struct op *choose(uint64_t *wake) {
     uint64_t now = engine_now();
     *wake = 0;

@@ -397,8 +397,8 @@ static CUresult walk(const struct launch *self, struct sim_graph *graph, launch_
     return result;
 }
 
-/* If memory of the last launch was not freed, the launch is an error. If the graph was made with
- * CU_GRAPH_AUTO_FREE_ON_LAUNCH, the memory is freed now instead. */
+/* A launch fails if memory of the previous launch was not freed. But if the graph was made with
+ * CU_GRAPH_AUTO_FREE_ON_LAUNCH, the launch first frees that memory. */
 static CUresult clear_memory(const struct launch *self, struct op *op) {
     if (op->kind != OP_GALLOC || !op->memory.gmem->phys) return CUDA_SUCCESS;
     engine_drain_context(self->stream->ctx);

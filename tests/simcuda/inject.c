@@ -1,5 +1,5 @@
-/* inject.c — errors that tests inject at the n-th call. In: names of entries as they are called, under the driver's
- * lock. Out: the error that this call must return. */
+/* inject.c — errors that tests inject at the n-th call. In: the name of each entry that is called. Out: the error that
+ * the call must return. Errors are looked up under the driver's lock. */
 #include "sim.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* pool.c — stream-ordered memory. A pool takes chunks from the device and cuts them up. The stream that freed memory
  * can use it again at once. Another stream can use it when the free has been executed, or for work that waits for the
- * free. Empty chunks go back to the device when the pool is trimmed. At a synchronisation they go back as far as the
- * pool holds more than its threshold. */
+ * free. Empty chunks go back to the device when the pool is trimmed. At a synchronisation, empty chunks go back until
+ * the pool holds no more than its threshold. */
 #include "sim.h"
 
 #include <stdlib.h>

@@ -171,7 +171,7 @@ const char *cudaGetErrorName(cudaError_t error) { return text_of(error, true); }
 __attribute__((visibility("default"))) const char *cudaGetErrorString(cudaError_t error);
 const char *cudaGetErrorString(cudaError_t error) { return text_of(error, false); }
 
-/* ---- the way to the driver for those who use the runtime */
+/* ---- functions by which a program gets the driver's functions from the runtime */
 
 static cudaError_t entry_point(const char *name, void **out, int version, uint64_t flags, int *status) {
     int found = CU_PROC_NOT_FOUND;

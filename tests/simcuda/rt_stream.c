@@ -43,7 +43,7 @@ RT_CALL(cudaGraphAddMemAllocNode,
 RT_CALL(cudaGraphAddMemFreeNode, (CUgraphNode * node, CUgraph graph, const CUgraphNode *after, size_t n, void *at),
         D.cuGraphAddMemFreeNode(node, graph, after, n, P(at)))
 
-/* ---- launches: code of the compiler registers, for each kernel, the host function by which the program launches it */
+/* ---- launches: the program launches a kernel by a host function, which the compiler's code has registered for it */
 
 enum { KERNELS = 64 };
 static struct {

@@ -339,7 +339,8 @@ struct sim_stream {
 };
 /* Adds a copy of `model` to the end of the stream, or to the graph of the stream's capture. */
 CUresult engine_add(struct sim_stream *stream, const struct op *model, struct mark **mark);
-/* Each waits until all operations have been executed that are now on the stream, or on the streams of the context. */
+/* engine_drain_stream waits until all operations that are now on the stream have been executed. engine_drain_context
+ * waits until all operations that are now on any stream of the context have been executed. */
 CUresult engine_drain_stream(struct sim_stream *stream);
 CUresult engine_drain_context(struct sim_context *ctx);
 bool engine_wait_mark(struct mark *mark);

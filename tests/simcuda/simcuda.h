@@ -19,7 +19,7 @@
  *   SIMCUDA_PIN_US_MIB=0     how long pinning or unpinning takes for each MiB
  *   SIMCUDA_DRAINS=0         1: unmapping and setting access first wait for all work on all devices
  *   SIMCUDA_FIRST=0          memory that a context takes at its first stream or pinned memory
- *   SIMCUDA_FAIL=NAME:N:ERROR[:TIMES],…   the N-th call of NAME ("*": of any) returns ERROR, TIMES times (1)
+ *   SIMCUDA_FAIL=NAME:N:ERROR[:TIMES],…   the N-th call of NAME ("*": of any) returns ERROR, TIMES times (default 1)
  *   SIMCUDA_LOG=FILE         a line for each call: number, thread, name, result, two details
  *   SIMCUDA_ASKED=FILE       a line for each request to cuGetProcAddress: name, version, flags, status
  *
@@ -59,8 +59,8 @@ void sim_set_fragmented(int device, size_t bytes);
 /* Changes the number of holds by `add`. While there is a hold, no stream executes any operation. */
 void sim_hold(int add);
 
-/* If `release` is 1, all kernels "sim_wait" end that wait now, and later ones end at once. If it is 0, later ones wait
- * again. */
+/* If `release` is 1, no kernel "sim_wait" waits any more: kernels that are waiting now end, and later kernels end at
+ * once. If `release` is 0, later kernels wait again. */
 void sim_release_kernels(int release);
 
 /* What one device has given out, in bytes as the device counts them. */
@@ -76,9 +76,9 @@ struct sim_usage {
 };
 void sim_usage(int device, struct sim_usage *out);
 
-/* Calls the observer after each successful call about an address, for the simulated CUPTI, under the driver's lock. The
- * observer is also called when a context ends; `name` is then "context", and only `context` is set. If `call` is NULL,
- * no observer is called any more. */
+/* For the simulated CUPTI: after each successful call about an address, the driver calls the observer while it holds
+ * its lock. It also calls the observer when a context ends; `name` is then "context", and only `context` is set. If
+ * `call` is NULL, no observer is called any more. */
 struct sim_event_of_memory {
     const char *name;
     uint64_t bytes, address, context;
@@ -88,9 +88,9 @@ struct sim_event_of_memory {
 typedef void sim_observer(const struct sim_event_of_memory *event);
 void sim_observe(sim_observer *call);
 
-/* Calls the observer before and after each call about physical memory and its addresses, for the simulated CUPTI. The
- * observer runs on the calling thread, without a lock. `arguments` has 8 bytes for each argument of the call. `shared`
- * points to the same word before and after the call, so that the observer can keep something there. */
+/* For the simulated CUPTI: the driver calls this observer before and after each call about physical memory and its
+ * addresses. The observer runs on the calling thread, without a lock. `arguments` has 8 bytes for each argument of the
+ * call. `shared` points to the same word before and after the call, so that the observer can keep something there. */
 struct sim_call {
     const char *name;
     const int *result; /* NULL: before */
@@ -101,8 +101,9 @@ struct sim_call {
 typedef void sim_call_observer(const struct sim_call *call);
 void sim_observe_calls(sim_call_observer *call);
 
-/* The address of an entry inside of the driver, which is no symbol, and which no resolver returns. `name` is
- * "cuMemAlloc", "cuMemFree", "cuMemAllocAsync", "cuMemCreate" or "cuMemAddressReserve". */
+/* Returns the address of an entry inside of the driver. memstow's hooks do not see calls of this address, because the
+ * program has it neither from a symbol of CUDA nor from a resolver. `name` is "cuMemAlloc", "cuMemFree",
+ * "cuMemAllocAsync", "cuMemCreate" or "cuMemAddressReserve". */
 void *sim_inner_entry(const char *name);
 
 /* Reads and writes device memory as a debugger does, beside all streams. Returns 0 or 700. */

@@ -286,7 +286,7 @@ static void dontneed_is_refused(void) {
     MUST(p[MIB] == 0 && p[2 * MIB - 1] == 0 && holds(p, MIB, 1));
 }
 
-/* Sets the number from which on no descriptor may be opened. */
+/* From now on, only descriptors with a number below `count` can be opened. */
 static void allow_descriptors(rlim_t count) {
     struct rlimit limit;
     MUST_BE(getrlimit(RLIMIT_NOFILE, &limit), 0);
@@ -626,8 +626,8 @@ static void descriptors_closed_meanwhile(void) {
     MUST_BE(status.st_size, 4);
 }
 
-/* The directory is removed while an unlinked file in it has memory. That memory comes back, and nothing more goes
- * there. */
+/* The directory is removed while an unlinked file in it holds stowed memory. That memory comes back. A move to the
+ * removed directory is refused. */
 static void directory_goes_away(void) {
     char path[512], *p = map_memory(LENGTH), *q = map_memory(LENGTH);
     uint32_t why;

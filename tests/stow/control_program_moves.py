@@ -1,6 +1,6 @@
 # timeout: 200
-"""The program answers a request by moves that it makes itself. Their progress is reported, also on a terminal, and a
-client that takes the request back ends them. Moves that the program makes later run to their end."""
+"""The program answers a request by moves that it makes itself. The progress of these moves is reported, also on a
+terminal. If the client takes the request back, they end. Moves that the program makes later run to their end."""
 import pathlib, sys
 
 for room in ("harm", "cli"):

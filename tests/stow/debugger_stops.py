@@ -1,7 +1,7 @@
 """A debugger stops all threads of a program again and again, in any order, while its memory moves all the time. Each
-thread stops, and memory is whole. If a thread waited in the kernel for a thread that is already stopped, it would not
-stop, and gcore would wait for ever. A process of memstow's prevents such waits. This process may be killed, and ends
-with the program."""
+thread stops, and memory is whole. A thread that waited in the kernel for a stopped thread would not stop itself, and
+gcore would wait for ever. A helper process of memstow prevents such waits. This process may be killed, and ends with
+the program."""
 import ctypes, os, pathlib, signal, subprocess, time
 
 import _moving, support

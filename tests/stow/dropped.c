@@ -1,4 +1,5 @@
-/* dropped.c — dropped FILE: mappings of files are dropped, never copied. FILE has 8 MiB of the pattern of seed 5. */
+/* dropped.c — dropped FILE: writes 8 MiB of the pattern of seed 5 to FILE, and maps FILE. Mappings of files are
+ * dropped, never copied. */
 #include "moving.h"
 
 enum { LENGTH = 8 * MIB };

@@ -1,5 +1,5 @@
-/* full.c — full [MIB [DIRECTORY]]: moves memory to the directory that the environment names, which may not be able to
- * take it, and prints the answer. The memory must stay whole, and then move to DIRECTORY. */
+/* full.c — full [MIB [DIRECTORY]]: moves memory to the directory that the environment names, and prints the answer.
+ * This directory may be unable to take the memory. The memory must stay whole. Then it must move to DIRECTORY. */
 #include "moving.h"
 
 int main(int argc, char **argv) {

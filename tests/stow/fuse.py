@@ -10,8 +10,8 @@ behind, place, merged = (support.HERE / name for name in ("behind", "fuse", "mer
 
 
 def answer(directory):
-    """Tries to move memory there. Asserts that the memory stays whole, and then moves elsewhere. Returns the result of
-    the first move, and the reason."""
+    """Tries to move memory to `directory`. Asserts that the memory stays whole, and that a later move to `elsewhere`
+    succeeds. Returns the result of the first move, and the reason."""
     status, output = _moving.execute([program, "32", elsewhere], directory)
     assert status == 0, f"exit status {status}\n{output}"
     moved, _, text = output.strip().split(" ", 2)
@@ -19,8 +19,8 @@ def answer(directory):
 
 
 def overlay_over_fuse():
-    """Whether an overlay over FUSE could be mounted. Usually it cannot, because the kernel wants more of an upper file
-    system than bindfs has."""
+    """Whether an overlay over FUSE could be mounted. Usually it cannot, because the kernel needs features of an upper
+    file system that bindfs lacks."""
     for folder in (place / "upper", place / "work", support.HERE / "lower", merged):
         folder.mkdir()
     options = f"lowerdir={support.HERE}/lower,upperdir={place}/upper,workdir={place}/work"

@@ -1,7 +1,8 @@
-/* given_back.c — given_back FILE: moves 512 MiB out twice. FILE has the memory of the control group. Prints a line for
- * each move, in MiB: by how much the group's memory fell, by how much RSS fell, how much was written. The last line has
- * two numbers about readings that were taken during the first move. The first number is the largest value of (group's
- * memory + bytes moved so far - group's memory before the move). The second number is the number of readings. */
+/* given_back.c — given_back FILE: moves 512 MiB out twice. FILE tells how many bytes the control group uses. Prints a
+ * line for each move, in MiB: by how much the group's memory fell, by how much RSS fell, how much was written. The last
+ * line has two numbers about readings that were taken during the first move. The first number is the largest value of
+ * (group's memory + bytes moved so far - group's memory before the move). The second number is the number of
+ * readings. */
 #include "moving.h"
 
 #include <pthread.h>
@@ -16,8 +17,8 @@ static long long group_bytes(void) {
     return atoll(text);
 }
 
-/* The bytes that this process and the processes that it has waited for have written to disks, or have still to write.
- */
+/* Returns how many bytes this process and its reaped children have written to disks. Bytes that the kernel has yet to
+ * write count, too. */
 static long long written_bytes(void) {
     char text[512] = {0};
     int fd = open("/proc/self/io", O_RDONLY);

@@ -283,7 +283,8 @@ static void *change_limit(void *unused) {
     return NULL;
 }
 
-/* The limit may fall between memstow's check and its write. The program gets no SIGXFSZ from this write. */
+/* The program may lower its limit for files after memstow has checked the limit, and before memstow writes. The
+ * move then fails, but the program gets no SIGXFSZ. */
 static void file_limit_falls(void) {
     char *p = filled();
     pthread_t thread;

@@ -37,7 +37,7 @@ static void back_beside_a_reader(void) {
     MUST(!wrong);
 }
 
-/* The buffer that the content is read into may lie directly below the memory. */
+/* Memory comes back whole, even if the buffer that its content is read into lies directly below it. */
 static void back_beside_its_room(void) {
     enum { LONG = 256 * MIB };
     char *p = map_memory(LONG);

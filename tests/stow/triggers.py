@@ -1,7 +1,7 @@
 # timeout: 200
 """Triggers that nobody requests, in running programs. An owner is moved out if it was not used for long, or if the
-memory of the machine or of a control group is short. The trace says why. A kept model stays. Without the options
-every model stays."""
+memory of the machine or of a control group is short. The trace says why. A kept model stays. Without --idle and
+--pressure, every model stays."""
 import json, pathlib, re, sys, time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "harm"))

@@ -50,8 +50,7 @@ def codes(code):
 
 
 def runs(code):
-    """Returns a list of pairs for all code units: how many code units in a row have the same line, and that line (0:
-    none)."""
+    """Returns [count, line] for each group of code units: `count` units in a row have this line. Line 0 means none."""
     lines = [position[0] or 0 for position in code.co_positions()]
     out = []
     for line in lines:

@@ -72,8 +72,8 @@ static const char *const devices_and_origins = BEGIN("3") "cuda-total 7000 70\n"
 /* Only a person could have written this line: it gives an origin to an owner that is neither a model nor custom. */
 static const char *const other_kind = BEGIN("3") "site 2000 20 at \"f@m\" of \"other:a\" from \"b\"\n";
 
-/* Figures of host and devices have the same names. They are separate, in the text and when it is read back: lines of
- * devices begin with "cuda-". */
+/* Figures of host and devices have the same names. In the text, lines of devices begin with "cuda-". So the figures are
+ * still separate when the text is read back. */
 Test(baseline, has_devices_beside_the_host) {
     struct figures figures, read;
     struct scan scan;

@@ -122,7 +122,7 @@ static void texts_alike(const char *a, const char *b) {
     cr_assert_eq(own_strnlen(a, n), strnlen(a, n));
     cr_assert_eq(sign(own_strcmp(a, b)), sign(strcmp(a, b)), "'%s' '%s'", a, b);
     cr_assert_eq(sign(own_strncmp(a, b, n)), sign(strncmp(a, b, n)), "'%s' '%s' %zu", a, b, n);
-    for (int i = 0; i < 2; i++) { /* i = 0: looks for the NUL. i = 1: for *b plus a bit beyond a byte */
+    for (int i = 0; i < 2; i++) { /* looks for the NUL; then for *b, with a bit set that does not fit into a char */
         cr_assert_eq(own_strchr(a, i * (0x100 | *b)), strchr(a, i * (0x100 | *b)));
         cr_assert_eq(own_strrchr(a, i * (0x100 | *b)), strrchr(a, i * (0x100 | *b)));
     }

@@ -76,7 +76,7 @@ static inline void image_put_format(struct cfi_image *self, uint8_t encoding, ui
         break;
     case SLEB:
         image_put_uleb(self, value);
-        break; /* wrong for numbers whose last bit looks like a sign: see the test */
+        break; /* wrong if the last byte has bit 6: in SLEB this bit is the sign */
     case UDATA2:
     case SDATA2:
         image_put(self, value, 2);

@@ -1,5 +1,5 @@
 /* The two threads of the control socket. The owners here take their time, so a client sees the progress of a move
- * and can cancel it. Memory pressure is looked at once a second. */
+ * and can cancel it. Memory pressure is checked once a second. */
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <errno.h>

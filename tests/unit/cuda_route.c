@@ -116,8 +116,8 @@ Test(cuda_route, what_may_be_memory_and_is_not_known_is_told_apart) {
 static int one, two, three;
 static void *const one_entry[CUDA_ENTRIES][CUDA_SLOTS] = {[CUDA_ENTRY_cudaMalloc] = {&one, &two, &three}};
 
-/* Only addresses outside of memstow are wrapped. The hooks here are in the test's own object, and so are the functions
- * that they call; therefore libc's addresses are used. */
+/* memstow does not wrap addresses in the object that has its own code. Here this object is the test itself, so the
+ * functions to wrap are libc's. */
 Test(cuda_route, each_address_gets_a_hook_of_its_own_until_there_are_no_more) {
     cuda_route_begin(one_entry);
     void *a = (void *)strlen, *b = (void *)abort, *c = (void *)exit;

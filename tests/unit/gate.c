@@ -1,4 +1,5 @@
-/* gate.c — when runs hold more than a baseline allows: the rule, on invented figures and on recorded noise. */
+/* gate.c — tests the rule that says when runs hold more than a baseline allows. The figures are invented, or were
+ * recorded as the noise of a real program. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>

@@ -56,8 +56,8 @@ Test(header, only_small_blocks_are_small) {
 }
 
 /* The word in front of a block is a small number, as in front of glibc's blocks, so writing a 0 to one of its high
- * bytes changes nothing. Any other change of one byte is noticed, and so is a change of all bytes from any place up to
- * the block. */
+ * bytes changes nothing. Any other change of one byte is noticed, and so is a change of all bytes from any place in the
+ * header up to the block. */
 Test(header, no_byte_changes_unseen) {
     const uint32_t mark = header_mark(0, 16);
     const struct header whole = sealed(mark, 4711, 24);
@@ -136,7 +136,7 @@ Test(header, key_leaves_the_site_alone_and_depends_on_address_mark_and_secret) {
     cr_assert_lt(same_mark, 200);
 }
 
-/* A note lies where glibc writes nothing: directly behind the header, or in large blocks 16 bytes further. */
+/* A note lies where glibc writes nothing: directly behind the header or, in large blocks, 16 bytes behind it. */
 Test(header, a_note_has_room_in_its_block) {
     static char block[2048];
     const bool none = false, spare = true;

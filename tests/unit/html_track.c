@@ -1,5 +1,5 @@
-/* html_track.c — the bytes of items at several moments: which items held or changed most, and that the number of
- * stored changes has a limit. */
+/* html_track.c — the bytes of items at several moments, and which items held or changed most. The number of stored
+ * changes has a limit. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 

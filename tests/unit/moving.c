@@ -84,8 +84,8 @@ static void *end_it(void *nothing) {
     return nothing;
 }
 
-/* A double of the engine. Its only report says that nothing is moved yet. At the end it says that it has moved MOVED
- * bytes, times the number of the owner. */
+/* A double of the engine. It reports progress once: nothing is moved yet. It returns how many bytes it has moved: MOVED
+ * times the number of the owner, or 0 if `engine_waits` is set. */
 int64_t stow_out(struct stow_piece *pieces, uint32_t count, const struct stow_options *options) {
     (void)count;
     options->tell(0, WANTED * pieces->owner, options->context);

@@ -78,7 +78,8 @@ Test(parts, a_part_is_added_during_a_visit, .fini = take_all) {
     cr_expect(seen.bytes[SITE] == MOST * PAGE && seen.bytes[OTHER] == PAGE && seen.bytes[REST] == MOST * PAGE);
 }
 
-/* All that the first batch has visited, and a little more, becomes one part. */
+/* During the first visit, the first half of the block becomes one part. parts_each copied the first 16 parts before
+ * this visit, so it still visits them. */
 static void cover_meanwhile(uint32_t visits) {
     if (visits == 0) assign(BLOCK, 0, (MOST + 1) * PAGE + PAGE / 2, OTHER);
 }

@@ -95,7 +95,7 @@ Test(pin, who_ended_itself_in_a_hook_is_not_waited_for) {
     begin();
     pthread_barrier_init(&step, NULL, 2);
     pthread_create(&thread, NULL, pin_and_end, NULL);
-    pthread_detach(thread); /* a join never ends under ThreadSanitizer, which does not see that end */
+    pthread_detach(thread); /* ThreadSanitizer does not see the thread end, so a join would never return under it */
     pthread_barrier_wait(&step);
     cr_expect_not(all_quiet());
     cr_expect(becomes_quiet());

@@ -20,7 +20,8 @@ static bool is_there(uint64_t time_ns) {
     return false;
 }
 
-/* A reader may look at any time: whatever has a time is whole, and the highest point is never missing. */
+/* A reader may look at any moment. So at each step every point that has a time must be complete, and the highest point
+ * and the first point must be there. */
 static uint64_t *at(uint32_t index) {
     for (uint32_t i = 0; checked && i < ROOM; i++) cr_assert(!records[i][0] || records[i][1] + records[i][2]);
     if (checked && highest_ns) cr_assert(is_there(highest_ns) && is_there(first_ns));
@@ -74,7 +75,7 @@ Test(points, an_interval_has_its_highest_and_its_last, .init = begin) {
     expect_sound();
 }
 
-/* The highest and the last point of each interval are kept: no dropped point is higher than all kept ones there. */
+/* Expects that the highest and the last point of each interval are kept. */
 static void expect_envelope(const uint64_t *heights, uint64_t step_ns, uint64_t count) {
     uint64_t from = 0;
     for (uint64_t to = 1; to <= count; to++) {

@@ -1,5 +1,5 @@
-// Which blocks are samples: distances are exponentially distributed, and agree with those that libm computes to one
-// part in 100 million. Each block is taken with its own chance, whatever came before.
+// Which blocks are samples: distances are exponentially distributed, and differ from those that libm computes by at
+// most one part in 100 million. Each block is taken with its own chance, whatever came before.
 #include <criterion/criterion.h>
 #include <math.h>
 

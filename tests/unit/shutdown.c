@@ -43,9 +43,9 @@ static int begin(const char *reason, uint64_t limit_ns, int status) {
     return result;
 }
 
-/* A double: shutdown_end(true), which cancels the first ending, waits here for the thread of that ending's limit. That
- * thread has not yet seen that the ending is over. If `signal_comes`, a signal begins the second ending during this
- * wait, and the limit of the second ending is 0. */
+/* A double of the function that waits for a thread. shutdown_end(true) cancels the first ending, and then waits here
+ * for the thread that watches the first ending's limit. That thread has not yet seen that the ending is over. If
+ * `signal_comes` is set, a signal begins the second ending during this wait, with a limit of 0. */
 void stow_thread_join(struct stow_thread *self) {
     self->joined = true;
     if (!signal_comes) return;
@@ -73,7 +73,7 @@ static void call_off_and_begin(void) {
     MUST(started == 2 && threads[0].joined && !threads[1].joined);
 }
 
-/* The thread of the first limit looks at the endings only now, when the first ending is over. */
+/* The thread that watches the first ending's limit looks at the endings only now, after the first ending is over. */
 static void look_first(void) {
     call_off_and_begin();
     threads[0].work(threads[0].context);

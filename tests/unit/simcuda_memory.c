@@ -1,4 +1,5 @@
-// The simulated CUDA driver, a test double: memory. How much it takes from a device, its content, and who may use it.
+// The memory of the simulated CUDA driver, a test double: how much of a device it takes, what it contains, and who may
+// use it.
 #include <unistd.h>
 
 #include "proof.h"

@@ -8,8 +8,9 @@
 #include "preload/cuda/cuda_captures.h"
 #include "preload/copies/vram_stock.h"
 
-/* The test can change the memory just before a copy from the device, as if a thread wrote to it between copy and
- * comparison. 1: before the next copy. 2: before the copy after the next one. 0: never. */
+/* A move that verifies copies memory from the device, and then copies the memory again to compare it. The test can
+ * change the memory just before one of these copies, as if a thread wrote to it. 1: before the next copy. 2: before the
+ * copy after the next one. 0: never. */
 static int spoil_at;
 
 /* A thread wants to assign the memory that moves. */
@@ -474,7 +475,8 @@ Test(simcuda_moving, a_copy_that_fails_among_others) {
 
 /* ---- a copy that the driver does not end */
 
-/* Moves out, or back, while the driver reports no copy as ended. The copy runs on for a while. */
+/* Moves memory out, or back if `back` is set. The driver reports no copy as ended, so the move is broken off. The copy
+ * itself runs on for a while. */
 static void break_off(bool back, uint64_t pinned) {
     struct vram_move_options options = ANY;
     uint64_t moved;

@@ -122,7 +122,7 @@ static void close_failing(void) {
     cr_expect_eq(rmdir(directory), 0);
 }
 
-enum { ALL = 3 }; /* flushes of a manifest: the names of values, its bytes, its own name */
+enum { ALL = 3 }; /* a commit flushes three things: the names of the values' files, the manifest, the manifest's name */
 
 Test(state_files, a_flush_that_fails_is_an_error, .init = open_failing, .fini = close_failing) {
     for (int flushes = 0; flushes < ALL; flushes++) {

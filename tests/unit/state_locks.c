@@ -1,6 +1,7 @@
-// No lock of the store is held while the memory of a value is freed, because that takes long. A call waits for a lock
-// that another thread holds for long, as when it writes to a disk. In the middle of a move, a reader gets the value at
-// once, and no call to the kernel keeps other threads from mapping memory for long.
+// No lock of the store is held while the memory of a value is freed, because that takes long. A call does not fail if
+// another thread holds a lock for a long time, for example while that thread writes to a disk: the call waits. In the
+// middle of a move, a reader gets the value at once. A move gives memory back in small pieces, because during each such
+// call to the kernel no other thread can map memory.
 // build: -Wl,--wrap=stow_file_close,--wrap=os_call6
 #include <criterion/criterion.h>
 #include <errno.h>

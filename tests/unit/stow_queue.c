@@ -84,7 +84,8 @@ static void close_queue(void) {
 
 static uint64_t word_at(uint64_t at) { return at * 0x9E3779B97F4A7C15u; }
 
-/* Writes pieces: two of three from the queue's buffers, the third from memory of the caller. */
+/* Writes the file piece by piece. Of every three pieces, one lies in memory of the caller (`own`), and two lie in the
+ * queue's buffers. */
 static uint32_t write_everything(char *own) {
     uint32_t refusal = STOW_DONE;
     for (uint64_t at = 0; at < LENGTH && !refusal; at += STOW_PIECE) {

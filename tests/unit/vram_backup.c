@@ -1,6 +1,6 @@
-/* Pinned memory is kept as long as the device may write to it, even if another thread holds the lock of the list of
- * such memory for long, for example because a busy machine lets it wait. The driver is a test double of a few
- * functions. */
+/* Pinned memory is kept as long as the device may write to it. For this it is entered into a list, even if another
+ * thread holds the list's lock for a long time, for example because a busy machine lets that thread wait. The driver is
+ * a test double of a few functions. */
 #include <criterion/criterion.h>
 #include <pthread.h>
 

@@ -81,8 +81,9 @@ void check_sentence(const struct check *check, const struct finding *finding, ch
 struct text_line check_why(const struct check *check, const struct finding *finding);
 /* Writes the command line of the program. */
 void check_command(const struct check *check, char *to, size_t capacity);
-/* The first call site in the list that grew and is not suppressed: of the finding's owner, or of all call sites if the
- * finding is a total. NULL: there is none, or the finding is a call site itself. */
+/* Returns the first call site in the list for which two things hold: its memory grew, and it is not suppressed. If the
+ * finding is an owner, only call sites of that owner count. If the finding is a total, all call sites count. NULL: no
+ * call site is found, or the finding is itself a call site. */
 const struct finding *check_culprit(const struct check *check, const struct finding *finding);
 /* Writes the number of runs: "3 of 5 runs, after 1 to warm up". */
 void check_runs(const struct check *check, char *to, size_t capacity);

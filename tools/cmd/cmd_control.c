@@ -229,8 +229,8 @@ static bool ends_now(pid_t pid) {
     return false;
 }
 
-/* Sends the request, and waits for its outcome. Returns an exit code, or -1: the connection was closed before an answer
- * came. This happens when many clients connect at the same moment. */
+/* Sends the request, and waits for its outcome. Returns an exit code, or -1 if the connection was closed before an
+ * answer came. That may happen when many clients connect at the same moment. */
 static int ask_once(struct order *order) {
     struct wire_message message = {.type = order->verb->type, .owner = order->owner};
     if (order->ends) message.type = WIRE_END, message.number = order->verb->type;

@@ -37,7 +37,7 @@ struct cycle {
     struct exempt exempt;
     struct json *json;
     const char *path;
-    char here[4096], ledgers[4096]; /* ledgers: a temporary folder; "": they go where -o says, or there are none */
+    char here[4096], ledgers[4096]; /* ledgers: the temporary folder for ledgers; "": there is none */
     bool chosen, wanted[LIFECYCLE_TESTS + 1], strict, untracked, exempts; /* chosen: --test was given */
     unsigned long repeat;                                                 /* 0: as the scenario says */
     uint64_t observe_ns;

@@ -1,6 +1,6 @@
-/* cmd_reap.c — memstow reap: finds and ends the processes that a program left behind, by its process_registry.json.
- * Such a file is called a list here. An entry of a list is valid only if there is a process with the registered boot,
- * pid and start time. Only processes of this user are ended. */
+/* cmd_reap.c — memstow reap: lists or ends the processes that a program left behind. They are found by the program's
+ * process_registry.json. Such a file is called a list here. An entry of a list is valid only if there is a process with
+ * the registered boot, pid and start time. Only processes of this user are ended. */
 #include "tools/base/complain.h"
 #include "tools/cmd/commands.h"
 #include "tools/base/duration.h"
@@ -124,8 +124,9 @@ static bool cmd_reap_stays(const struct reap *reap, const struct registered *reg
     return registered->keep || (entry && entry->mark == MARK_KEEP);
 }
 
-/* Whether `mark` is the inherited mark (started.h) of a registered process that stays, or of a process that another
- * list protects. If `keep` is false: whether `mark` is that of a registered process that does not stay. */
+/* If `keep` is true: whether `mark` is the inherited mark (started.h) of a registered process that stays, or of a
+ * process that another list protects. If `keep` is false: whether `mark` is the inherited mark of a registered process
+ * that does not stay. */
 static bool is_behind(const struct reap *reap, const char *mark, bool keep) {
     const struct registry *registry = &reap->registry;
     for (size_t i = 0; i < registry->count; i++)
@@ -209,11 +210,12 @@ static void spread_end(struct proc_table *table) {
     while (mark_started(table, MARK_END) || mark_groups(table)) continue;
 }
 
-/* Marks the processes that are to be kept, and those that are to be ended. The first mark of a process counts:
- * - Processes that are to be kept come first, whatever else the registry says.
+/* Marks the processes that are to be kept, and those that are to be ended. A process keeps the first mark that it gets,
+ * so the order of the steps decides:
+ * - Processes that are to be kept are marked first, whatever else the registry says.
  * - Running programs are kept, and so are their children, except for registered children.
- * - Processes that share only a session or group with a running program, as all processes of a service do, are ended if
- *   they are registered, but not because of an inherited mark. */
+ * - A process may share only a session or group with a running program, as all processes of a service do. It is ended
+ *   if it is registered, but not because of an inherited mark. */
 static void cmd_reap_mark(struct reap *reap) {
     struct proc_table *table = &reap->table;
     mark_ancestors(table);
@@ -294,7 +296,7 @@ static int list_fault(struct reap *reap) {
     return -1;
 }
 
-/* Loads a list and the table of processes. -1: registry.error says why it failed. */
+/* Loads a list and the table of processes. Returns 0, or -1 with the reason in registry.error. */
 static int list_load(struct reap *reap, const char *path) {
     if (registry_load(&reap->registry, path) < 0) return -1;
     return proc_table_read(&reap->table) < 0 ? list_fault(reap) : 0;
@@ -335,8 +337,9 @@ static int note_program(struct reap *reap) {
     return 0;
 }
 
-/* Adds the processes that this list protects to reap->claimed: all of the list's processes if its program runs, else
- * those that are to be kept. They stay, whatever other lists say. -1: registry.error says why it failed. */
+/* Adds the processes that this list protects to reap->claimed. If the list's program runs, these are all processes of
+ * the list, otherwise those that are to be kept. They stay, whatever other lists say. Returns 0, or -1 with the reason
+ * in registry.error. */
 static int note_claims(struct reap *reap, const char *path) {
     if (list_load(reap, path) < 0) return -1;
     if (!list_grow(&reap->claimed, sizeof *reap->claimed, reap->claims, reap->registry.count, &reap->claim_capacity))
@@ -366,7 +369,7 @@ static int note_all_claims(struct reap *reap, char *const *files, size_t count) 
 }
 
 /* Lists the processes of each list, and ends them with --end. `found`: the lists were found in the folder, and the user
- * did not name them. Then --end removes a numbered list when none of its processes is left. */
+ * did not name them. If `found` is true, --end also removes a numbered list when none of its processes is left. */
 static int reap_files(struct reap *reap, char *const *files, size_t count, bool found) {
     int code = note_all_claims(reap, files, count);
     if (code != EXIT_FINE) return code;

@@ -38,8 +38,7 @@ struct watch {
     /* What the present wait has done. marked: began to measure growth. told: made the first report. told_late: made the
      * last report. said: printed a report. */
     bool marked, told, told_late, said;
-    /* when the present wait began, because a main thread ended, the program was asked to end, or the program ended; 0:
-     * no wait */
+    /* when the present wait began; 0: no wait */
     uint64_t since_ns;
     pid_t pid;       /* pid of --pid; 0: a command is run */
     bool of_command; /* an option was given that only a command can have */

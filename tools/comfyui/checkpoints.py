@@ -25,8 +25,8 @@ def key_of(path: str, options: dict) -> Optional[tuple]:
 
 
 class Parts:
-    """The models that stayed when the output of their loader was dropped. `kept` has for each loader's call, by its
-    key, a dictionary: place in the call's result → (the object at this place, the model's identity)."""
+    """The models that stayed when the output of their loader was dropped. `kept`: key of a call of the loader →
+    {place in the call's result → (the object at this place, the model's identity)}."""
 
     def __init__(self, registry: Registry) -> None:
         self.registry = registry

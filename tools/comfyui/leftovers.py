@@ -14,8 +14,9 @@ referrers = memstow.referrers()
 # A dead model does not count as left behind if its live bytes are fewer than LITTLE, or fewer than 1/SHARE of all bytes
 # that were allocated for it. The command memstow leaks has the same rule.
 LITTLE, SHARE = 64 * 1024, 20
-# MOST: how many dead models are remembered (the latest). TENSORS: for how many tensors of a model holders are searched.
-# SOON: a search comes after each of the first SOON runs since the model died. AGAIN: later it comes every AGAIN runs.
+# MOST: how many dead models are remembered (the latest). TENSORS: a search takes so many tensors of a model, and finds
+# their holders. SOON: a search comes after each of the first SOON runs since the model died. AGAIN: later it comes
+# every AGAIN runs.
 MOST, TENSORS, SOON, AGAIN = 64, 3, 2, 64
 
 

@@ -1,7 +1,7 @@
-"""Restore points: functions before which a model's device memory is brought back. A GPU cannot fault memory back: a
-kernel that touches memory which memstow has moved out of the device breaks its context. So a model's device memory is
-brought back before ComfyUI touches it in any way. If that fails, the use is refused with an exception, the model stays
-out, and the next prompt tries again."""
+"""Restore points: functions before which a model's device memory is brought back. A GPU cannot fault memory back: if a
+kernel touches memory that memstow has moved out of the device, the kernel's context breaks. So a model's device memory
+is brought back before ComfyUI touches it in any way. If that fails, the use is refused with an exception, the model
+stays out, and the next prompt tries again."""
 import errno
 import functools
 import threading

@@ -1,6 +1,6 @@
 """Tells ComfyUI's page whether memstow is there, and starts ComfyUI again under memstow if the user presses the button.
-These two routes exist also where the pack could not start. In: requests, and what the pack knows of memstow. Out: one
-word, the state of memstow; or this process, started again under memstow."""
+Each of these two tasks has a route, also if the pack could not start. In: requests, and what the pack knows of memstow.
+Out: one word, the state of memstow; or this process, started again under memstow."""
 import asyncio
 import sys
 from typing import Any, Callable

@@ -279,7 +279,7 @@ class Runs:
         return given
 
     def _note_vbars(self, identities: list[Identity]) -> None:
-        """Notes for each model which part of comfy-aimdo's memory for it is resident."""
+        """comfy-aimdo has memory for models. For each model, notes which part of this memory is resident."""
         for identity in identities:
             held = getattr(identity.model(), "dynamic_vbars", None)
             for vbar in list(held.values()) if isinstance(held, dict) else []:
@@ -338,8 +338,8 @@ class Runs:
         return ""
 
     def _drop(self, identities: list, executor: Any) -> tuple[set, dict]:
-        """Drops the models to be freed. Returns the owners whose models are gone, and for each owner whose model is
-        still there what holds the model: classes of nodes, and Python objects."""
+        """Drops the models to be freed. Returns the ids of the owners whose models are gone. For each owner whose
+        model is still there, also returns the holders of this model: classes of nodes, and Python objects."""
         if not identities:
             return set(), {}
         keys = {identity.owner.id: identity for identity in identities}

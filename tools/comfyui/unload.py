@@ -28,7 +28,7 @@ def loaded() -> list:
 
 
 def unload(goes: Callable[[Any], bool]) -> int:
-    """Unloads the models for whose patchers `goes` is true, from every device. Other models stay. Returns the number of
+    """Unloads from every device the models for whose patchers `goes` is true. Other models stay. Returns the number of
     models that it unloaded."""
     mm = management()
     going = [entry for entry, patcher in entries() if goes(patcher)]
@@ -69,7 +69,7 @@ class Button:
         self.registry = registry
         self.takes_all = takes_all()
         self.parts = parts
-        self.pressed = False    # true from a get_flags() that reported a pressed button to the beginning of a prompt
+        self.pressed = False    # a get_flags() has reported a pressed button, and no prompt has begun since
 
     def goes(self, patcher: Any) -> bool:
         identity = self.registry.find(getattr(patcher, "model", None))
@@ -88,8 +88,8 @@ class Button:
         return [i for i in registry.all() if registry.ruling(i, registry.found(i, patchers)).effective == "keep"]
 
     def would_take(self) -> dict[str, list[int]]:
-        """The owners of the models that ComfyUI's two buttons would take now. "unload": models that would leave its
-        list of loaded models. "free": models that would leave memory."""
+        """The owners of the models that ComfyUI's two buttons would take now. "unload": models that would leave
+        ComfyUI's list of loaded models. "free": models that would leave memory."""
         registry, patchers = self.registry, loaded()
         policies = {i: registry.ruling(i, registry.found(i, patchers)).effective for i in registry.all()}
         is_selective = not self.takes_all and any(policy != "keep" for policy in policies.values())

@@ -194,8 +194,8 @@ static const struct event *set_by(struct range sets, const struct event *read, u
     return rule == RULE_INNER ? set_with(sets, read, wanted) : NULL;
 }
 
-/* The SET that a READ should have found. It is looked for by the patcher, then by the patcher's parents, then by the
- * inner model. *rule says by which of these it was found. NULL: it was found by none. */
+/* The SET that a READ should have found. The search uses the id of the patcher, then the ids of the patcher's parents,
+ * then the id of the inner model. *rule says which of these ids led to the SET. NULL: none of them did. */
 static const struct event *set_for(struct range sets, const struct event *read, uint8_t *rule, bool flag) {
     const struct event *set = NULL;
     for (*rule = RULE_PATCHER; *rule < RULE_DEFAULT; ++*rule)

@@ -247,8 +247,8 @@ static const char *remaining_text(const struct event *remaining) {
     return remaining_is(remaining, "refused") ? "it was not moved" : NULL;
 }
 
-/* Whether the decision is about memory that a retired owner left. Its category is "blocked", but nothing was to be put
- * away. So the text says "left behind". */
+/* Whether the decision is about memory that a retired owner left. Such a decision has the category "blocked", although
+ * nothing was to be put away. So the text says "left behind" instead. */
 static bool is_left_behind(const struct event *decision, const struct event *category) {
     return decision->words[WORD_WHY] == MEMSTOW_WHY_RETIRED && category &&
            category->words[WORD_CATEGORY] == POLICY_BLOCKED;

@@ -18,8 +18,8 @@ struct diff_block {
     uint64_t address, birth_ns;
     uint64_t size[2], resident[2]; /* by side: A, B */
     uint64_t age_ns;               /* in B, or in A if B does not have the block */
-    uint32_t row;                  /* 1 + index of the row of its site (in B, if B knows the site); 0: none. Memory of
-                                    * the host and memory on devices have rows of their own */
+    uint32_t row;                  /* 1 + index of the row of the block's site in B, or in A if B does not know the
+                                    * site; 0: none. Host memory and device memory have separate rows */
     uint32_t device;               /* 0: memory of the host; else 1 + the device */
     uint8_t kind;                  /* as in the page of a report: see HTML_KIND_ON_DEVICE */
     uint8_t side, place;           /* side: 0 if only A has it, else 1; place: enum diff_block_place */

@@ -330,7 +330,7 @@ static int write_documents(struct html_out *out, void *context) {
 }
 
 /* Returns an array with a number for each row of `groups`: 1 + the number of this row on the page, or 0 if the row is
- * not on the page. Returns NULL if there is no memory. `entries`: by leaf, the number of its row on the page. The
+ * not on the page. Returns NULL if there is no memory. entries[leaf]: the number of the leaf's row on the page. The
  * leaves of `groups` begin at `first` and end before `end`. */
 static uint32_t *entries_of_rows(const struct diff_page *self, const struct groups *groups, const uint32_t *entries,
                                  size_t first, size_t end) {

@@ -50,8 +50,8 @@ bool gate_leaves_out_cuda(const struct gate *gate);
 /* Whether call sites that differ only in the origin of an owner were judged as one, because the baseline has no origins
  * for call sites. */
 bool gate_leaves_out_origins(const struct gate *gate);
-/* Whether the call site belongs to the owner: the site's name contains the owner's kind and name. If it also contains
- * an origin of that owner, the origins must be equal. */
+/* Whether the call site belongs to the owner: the site's name contains the owner's kind and name. If an origin stands
+ * behind them in the site's name, it must be the owner's origin. */
 bool gate_is_of(const struct figure *site, const struct figure *owner);
 
 #endif

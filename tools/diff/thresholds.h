@@ -8,8 +8,8 @@
 enum verdict { VERDICT_FINE, VERDICT_WARNING, VERDICT_FAILED };
 
 /* Growth below `pass_under` bytes is fine, whatever the limits say. Other growth fails if it exceeds a limit of its
- * scope. If the scope has limits, but the growth exceeds none of them, it is a warning. It is fine if the scope has no
- * limits, or if `pass_under` is 0. */
+ * scope. Growth that exceeds no limit is a warning if its scope has limits and `pass_under` is not 0, and is fine
+ * otherwise. */
 struct thresholds {
     struct limits limits;
     uint64_t pass_under;

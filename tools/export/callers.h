@@ -33,8 +33,8 @@ struct caller_group {
 
 /* Sets a caller to the inner end of a stack, before its innermost frame: the first step goes to that frame. */
 void caller_begin(struct caller *caller, uint32_t stack, uint64_t bytes);
-/* Moves each of `count` callers one function outwards, and sorts them into groups, the largest first. *groups: the
- * number of groups. The caller frees the list. NULL: no memory. */
+/* Moves each of the `count` callers in `list` one function outwards, and sorts them into groups. Returns an array of
+ * the groups, the largest first; NULL: no memory. The array must be freed. *groups gets the number of groups. */
 struct caller_group *callers_step(const struct callers *self, struct caller *list, size_t count, size_t *groups);
 
 #endif

@@ -61,8 +61,8 @@ static bool text_number(struct pprof *pprof, struct pprof_text **table, int64_t 
     return false;
 }
 
-/* Returns the number of a string. A new string is written first. It is made valid UTF-8, because readers require
- * that. */
+/* Returns the number of a string. Writes the string if it is new. The string is made valid UTF-8, because readers
+ * require that. */
 static int64_t pprof_string(struct pprof *pprof, const char *text) {
     int64_t id;
     struct text_line safe = text_fit(text ? text : "", sizeof safe.s - 24);

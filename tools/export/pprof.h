@@ -32,8 +32,9 @@ struct pprof_sample {
  * subtracted (diff_pprof.c). */
 enum pprof_label { PPROF_MODEL, PPROF_NODE, PPROF_RUN, PPROF_BASE };
 
-/* One image of a profile. located: by frame, whether the frame's location was written already. The numbers of the
- * image's locations and mappings begin at first_location and first_mapping, after those of the previous image. */
+/* One image of a profile. `located` has a byte for each frame: whether the frame's location was written already. The
+ * numbers of the image's locations begin at first_location, and those of its mappings at first_mapping. Both follow the
+ * numbers of the previous image. */
 struct pprof_side {
     const struct image *image;
     struct symbols *symbols;

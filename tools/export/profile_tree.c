@@ -162,8 +162,8 @@ static void end_tree(struct walk *walk) {
     calltree_end(&walk->tree);
 }
 
-/* Writes one tree. `both`: by node, the sum of the two amounts. `second`: by node, the second amount; NULL: there is
- * none. The tree frees these two arrays. `all`: the sums over all nodes. */
+/* Writes one tree. both[node] is the sum of the node's two amounts. second[node] is the second amount; if there are no
+ * second amounts, `second` is NULL. The tree frees these two arrays. `all`: the sums over all nodes. */
 static int write_tree(struct walk *walk, uint64_t *both, double *second, struct amounts all) {
     int result = calltree_begin(&walk->tree, walk->profile->image, both, second);
     walk->tree.line = name_line;

@@ -99,7 +99,7 @@ static int by_stack(const void *left, const void *right) {
 
 /* Writes the samples if --min was given. Each stack is cut so that it ends at its innermost node with at least --min
  * bytes. A frame named "(smaller)" replaces the frames that were cut off. After that, equal stacks with the same tag
- * become one sample. A stack that was cut loses its module: stacks with different modules would not be equal. */
+ * become one sample. A stack that was cut loses its module, because a difference in modules would keep stacks apart. */
 static int put_large(struct writer *writer, const struct listed_site *sites, size_t count) {
     const struct image *image = writer->report->image;
     uint32_t *large = large_nodes(writer->report);

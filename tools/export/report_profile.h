@@ -21,8 +21,8 @@ int report_profile(const struct report *report, const struct roots *roots, struc
 int report_profile_blocks(const struct report *report, const struct roots *roots, struct profile_sink *sink,
                           const char *what);
 
-/* Returns the standard limits. Branches below the limit are too small to be seen, and frames beyond it are too deep.
- * `all`: the sum of all amounts. */
+/* Returns the standard limits. What they merge is too small or too deep to be seen in a picture. `all`: the sum of all
+ * amounts. */
 struct profile_limits profile_limits_of(uint64_t all);
 /* Says on standard error which branches were merged. `what`: the name of the profile, or "". `is_share`: limits.least
  * came from profile_limits_of(), so it is a share of all amounts. `all_of_it`: a text that says how to see everything,

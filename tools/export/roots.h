@@ -5,8 +5,8 @@
 
 #include "tools/report/report.h"
 
-/* The names of the roots; of_tag: by tag, the index of its root in `names`. Owners of the same name and origin share a
- * root. If the user asked for no view by model, node or run, there is only one root, and its name is NULL. */
+/* The names of the roots. of_tag[tag] is the index of the tag's root in `names`. Owners of the same name and origin
+ * share a root. If the user asked for no view by model, node or run, there is only one root, and its name is NULL. */
 struct roots {
     char **names;
     uint32_t *of_tag;

@@ -12,7 +12,7 @@ enum {
 /* Shares of the limit, in bytes. A cost is an estimate from averages.
  * - all: if all sites cost no more than this, they are the first choice. It is more than the limit, because figures and
  *   call stacks of most programs compress better than the estimate.
- * - guess: if all sites cost more than `all`, the cost of the first choice. It is so small that even the most random
+ * - guess: the most that the first choice may cost if it leaves out sites. It is so small that even the most random
  *   program that we know (tests/cost/deep.c) fits at once.
  * - aim: the size that later choices aim at. Each is computed from the size of the columns of the choice before it.
  * - enough: a choice that leaves out requested sites must fill at least this. */

@@ -7,7 +7,7 @@
 
 #include "tools/views/roster.h"
 
-enum { HTML_OWNERS_GONE = 1000 /* the page has the latest owners that are gone and hold nothing: so many at most */ };
+enum { HTML_OWNERS_GONE = 1000 /* limit for owners that are gone and hold nothing; the page has the latest of them */ };
 
 struct html_owners {
     const struct image *image;

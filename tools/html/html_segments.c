@@ -62,8 +62,8 @@ static void write_lengths(const struct html_segments *self, struct html_out *out
     html_column_end(out);
 }
 
-/* Writes the lines of all segments. A line is written as 0 if it also followed the preceding line at that line's
- * previous occurrence. Otherwise it is written as 1 + its number. The very first line is preceded by line 0. */
+/* Writes the lines of all segments. A line B that comes after a line A is written as 0 if B also came after A the last
+ * time that A was written. Otherwise B is written as 1 + its number. For the very first line, A is line 0. */
 static int write_words(const struct html_segments *self, size_t line_count, struct html_out *out) {
     uint32_t *followers = calloc(line_count + 1, sizeof *followers), before = 0;
     html_column_begin(out, "segments", "lines", "followers", self->word_count);

@@ -336,8 +336,8 @@ static void write_block_column(const struct blocks *blocks, struct html_out *out
     html_column_end(out);
 }
 
-/* Returns, for each total of `image`, 1 + the index of its entry. `entries`: by leaf. The leaves of the image begin at
- * `first` and end before `end`. NULL: no memory. */
+/* Returns, for each total of `image`, 1 + the index of its entry. `entries` has the index of each leaf's entry. The
+ * leaves of the image begin at `first` and end before `end`. NULL: no memory. */
 static uint32_t *entries_of_totals(const struct html_sites *self, const struct image *image, const uint32_t *entries,
                                    size_t first, size_t end) {
     uint32_t *of_totals = calloc(image->total_count + 1, sizeof *of_totals);

@@ -229,7 +229,8 @@ static void write_row(const struct writing *writing, uint32_t index, int device)
     json_site(writing->json, writing->report, &words, writing->bytes, writing->self->count);
 }
 
-/* Writes the sites of the host or of devices that held or changed most. *left_out: how many others there are. */
+/* Writes the sites that held or changed most: those of the host, or those of devices. *left_out grows by the number of
+ * the other sites. */
 static int write_sites(const struct writing *writing, int device, size_t *left_out) {
     struct html_track *track = &writing->self->sites[device];
     struct html_chosen chosen;

@@ -1,7 +1,8 @@
 /* html_tree.c — see html_tree.h. The tree is built from the outermost line inwards. A cursor is at a line in a segment
  * of a node of the image. All cursors whose lines and outer lines have the same texts are one group. A step moves each
- * cursor of a group to the next line; at the end of a segment it moves to each child of the node. While all cursors of
- * a group have the same next line, and no site ends there, the group stays one node of the page. */
+ * cursor of a group to the next line. At the end of a segment, one cursor for each child of the node takes the place of
+ * the cursor. While all cursors of a group have the same next line, and no site ends at the present line, the group
+ * stays one node of the page. */
 #include "tools/html/html_tree.h"
 #include "tools/base/list.h"
 #include "tools/views/stacks.h"

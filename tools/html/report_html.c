@@ -54,7 +54,8 @@ static int write_about(const struct page *page, struct html_out *out) {
     return fclose(to) == 0 ? 0 : -1;
 }
 
-/* Writes the report as JSON, without its sites, which are columns. Other lists are limited to ROWS entries. */
+/* Writes the report as JSON, without its sites: the page has the sites as columns. Other lists are limited to ROWS
+ * entries. */
 static int write_report(const struct report *report, struct html_out *out) {
     struct report without = *report;
     FILE *to = html_document(out, "report");
@@ -126,7 +127,7 @@ static int write_data(struct html_out *out, void *context) {
     return html_sites_write(&page->sites, out);
 }
 
-/* Writes the documents. Of all owners, they have only those `most` owners that have the most memory. */
+/* Writes the documents. They have at most `most` owners: those that have the most memory. */
 static int pack_documents(struct page *page, size_t most) {
     free(page->documents);
     page->documents = NULL;

@@ -7,8 +7,8 @@
 
 #include <stdlib.h>
 
-/* Markers in `nodes` for a place without a node. NOTHING: no node ends here. END: a node ends here, and is not made
- * yet. ON_THE_ROUTE: make_nodes() is about to make the node. */
+/* Markers in `nodes`. NOTHING: the place gets no node. END: the place's node is not made yet. ON_THE_ROUTE:
+ * make_nodes() is about to make the place's node. */
 enum { NOTHING = 0, END = UINT32_MAX, ON_THE_ROUTE = UINT32_MAX - 1 };
 
 struct unfolding {

@@ -45,7 +45,7 @@ struct start {
     bool verify, from_cupti; /* --verify-with-cupti, --cupti */
     bool injection_given_up; /* CUDA_INJECTION64_PATH names another library already */
     char **argv;
-    char library[4096], cupti[4096], command[4096]; /* command: the path of this command, for memstow_snapshot */
+    char library[4096], cupti[4096], command[4096]; /* command: path of `memstow`, for memstow_snapshot */
     struct template template;
     char sample[32];
     uint8_t run_id[16];

@@ -163,7 +163,7 @@ static void print_directory(const struct summary *summary, const char *file) {
         fprintf(stderr, "%s%s", TEXT_SAFE(directory), strcmp(directory, "/") != 0 ? "/" : "");
 }
 
-/* Prints the command that reports on a file of the run, with memstow's path if the user gave one. */
+/* Prints the command that reports on a file of the run. If the user typed memstow's path, the command has this path. */
 static void print_command(const struct summary *summary, const char *option, const char *file) {
     bool by_path = strchr(program_invocation_name, '/');
     fprintf(stderr, "%s report %s", by_path ? TEXT_SAFE(program_invocation_name) : "memstow", option);

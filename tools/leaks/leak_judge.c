@@ -90,8 +90,8 @@ static bool is_slowing(const struct part *first, const struct part *last) {
     return last->grown < first->grown / SLOWING;
 }
 
-/* Whether old memory is freed while new memory comes. The test compares which share of the allocations is left: at the
- * first points, it is less than half of the share at the last points. */
+/* Whether old memory is freed while new memory comes. This is assumed if the share of the allocations that is left is
+ * less than half as large at the first points as at the last points. */
 static bool loses_the_old(const struct part *first, const struct part *last) {
     if (!first->allocated || !last->allocated) return false;
     double old = (double)first->grown / (double)first->allocated, young = (double)last->grown / (double)last->allocated;

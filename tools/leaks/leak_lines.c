@@ -95,7 +95,8 @@ static void find_chains(const struct leak_sites *sites, const struct stretch *li
         if (!before) before = ended_in(sites, list, count, next, next->first - 1);
         if (before) first_of[next->site] = before->site;
     }
-    for (size_t i = 0; i < count; i++) { /* in a chain, the first runs come later and later: no chain is a circle */
+    /* No chain is a circle, because each site of a chain was first used in a later run than the site before it. */
+    for (size_t i = 0; i < count; i++) {
         uint32_t first = list[i].site;
         while (first_of[first] != first) first = first_of[first];
         for (uint32_t site = list[i].site, next; site != first; site = next) {
@@ -105,8 +106,9 @@ static void find_chains(const struct leak_sites *sites, const struct stretch *li
     }
 }
 
-/* Sets `joined` so that the chain's site with most live memory takes over the memory of the chain's other sites,
- * because a program can be asked for the holders of live blocks only. Returns whether there is a chain. */
+/* In each chain, chooses the site with most live memory, because a program can be asked for the holders of live blocks
+ * only. Sets `joined` of the chain's other sites, so that the chosen site takes over their memory. Returns whether
+ * there is a chain. */
 static bool choose(struct leak_sites *sites, const uint32_t *first_of, uint32_t *chosen) {
     bool any = false;
     for (uint32_t i = 0; i < sites->count; i++) {

@@ -34,7 +34,7 @@ static int give_up(int fd) {
 
 enum { CLOSED = INT_MIN /* the connection was closed before an answer came */ };
 
-/* Waits for the program's answer. Returns the number in it; -errno; or CLOSED. */
+/* Waits for the program's answer. Returns the number in the answer, -errno, or CLOSED. */
 static int wait_for_answer(struct asking *asking, int fd) {
     struct wire_message answer;
     for (;;) {

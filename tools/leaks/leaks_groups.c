@@ -221,8 +221,8 @@ static bool is_held_elsewhere(const struct leaks *self, const struct leak_holder
     return true;
 }
 
-/* Returns how many bytes of a retired owner findings do not report. These are the bytes that are in no finding, unless
- * findings name all places of their holder. `usual`: the holder that is assumed for sites without a known holder. */
+/* Returns how many bytes of a retired owner are not reported by findings. A byte is reported if it is in a finding, or
+ * if findings name all places of its holder. `usual`: the holder that is assumed for sites without a known holder. */
 static uint64_t retired_untold(const struct leaks *self, const struct leak_retired *retired, const uint32_t *of_site,
                                const struct leak_holder *usual) {
     bool is_usual_told = is_held_elsewhere(self, usual);

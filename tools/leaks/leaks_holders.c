@@ -58,7 +58,7 @@ static bool path_of(struct jsontext line, uint64_t *path) {
 }
 
 /* Finds what a line is about: a site, a retired owner or, if no Python object was found ("blocks" is 0), only a path.
- * Returns 1; 0: the image has no such site or owner; -1: no memory. */
+ * Returns 1 if the subject was found, 0 if the image has no such site or owner, and -1 if there is no memory. */
 static int find_subject(struct leaks *self, struct jsontext line, struct leak_holder *holder) {
     uint64_t path;
     if (!path_of(line, &path)) {

@@ -5,7 +5,7 @@
 
 #include "tools/net/http.h"
 
-/* 1: libcurl is installed and has all functions that are needed; 0: it cannot be used. */
+/* Returns 1 if libcurl is installed and has all functions that are needed, otherwise 0. */
 int https_is_there(void);
 /* `authorities`: a file with certificates to trust; NULL: those of the system. */
 void https_send(struct http_answer *answer, const struct http_request *request, const char *authorities);

@@ -72,7 +72,7 @@ static int by_pid(const void *left, const void *right) {
 }
 
 /* Whether /proc is mounted and has the pids of this PID namespace. Inside a new namespace, /proc may still be that of
- * the machine, whose pids belong to other processes. */
+ * the machine. In such a /proc, a pid of this namespace belongs to another process. */
 static bool is_our_proc(void) {
     char number[16];
     ssize_t length = readlink("/proc/self", number, sizeof number - 1);

@@ -1,6 +1,6 @@
 /* delivery.h — brings profiles to a server: a queue, and pauses while the server is down.
- * In: requests. Out: the same requests at the server, and messages when the server is down or refuses one. The queue is
- * bounded: if it is full, the oldest requests are dropped. */
+ * In: requests. Out: the same requests at the server, and messages when the server is down or refuses a request. The
+ * queue is bounded: if it is full, the oldest requests are dropped. */
 #ifndef MEMSTOW_DELIVERY_H
 #define MEMSTOW_DELIVERY_H
 

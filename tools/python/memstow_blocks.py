@@ -355,7 +355,7 @@ def parse(words: Iterable[str]) -> list[Wanted]:
 
 
 def spread(blocks: list[tuple[Block, list[Any]]], most: int) -> list[tuple[Block, list[Any]]]:
-    """At most `most` of the blocks. They are taken at even distances from all blocks in the order of their runs."""
+    """At most `most` of the blocks, evenly spaced in the order of the blocks' runs."""
     ordered = sorted(blocks, key=lambda found: found[0].run)
     if len(ordered) <= most:
         return ordered
@@ -413,7 +413,7 @@ def grouped(reach: Reach, paths: dict[int, str], label: Callable[[int], Any]) ->
 
 def holders_of(wanted: list[Wanted], before: int, ask: Callable[..., int], label: Callable[[int], Any],
                seconds: float, more_later: bool) -> tuple[list[dict[str, Any]], set[str]]:
-    """Returns lines of the trace, and the paths for which time was too short:
+    """Returns lines of the trace, and the paths for which time was too short. The lines are:
     - a line for each group of blocks that stay, from runs up to `before` (0: all runs)
     - a line without holders for each path that has no such block
 

@@ -632,8 +632,8 @@ class Search:
         return [path for path in found[:MOST] if path.rank == found[0].rank]
 
 
-# CONTEXT_NODES: names of the types of objects inside a contextvars.Context. ELEMENTS: the most elements of an array
-# that is looked at
+# CONTEXT_NODES: names of the types of objects inside a contextvars.Context. ELEMENTS: an array with more elements is
+# not looked at
 CONTEXT_NODES, ELEMENTS = ("hamt_bitmap_node", "hamt_collision_node"), 1_000_000
 
 
@@ -659,9 +659,9 @@ def referents(objects: list[Any]) -> Iterator[list[Any]]:
 
 
 def untracked(objects: Optional[list[Any]] = None, meet: Callable[[list[Any]], Any] = len) -> list[Any]:
-    """The dictionaries, tuples and arrays of Python objects that the garbage collector does not track. They are found
-    by following references from `objects`, or from all tracked objects if `objects` is None. All objects that are
-    reached by a reference are given to `meet`, some at a time."""
+    """The containers that the garbage collector does not track: dictionaries, tuples, and numpy arrays whose elements
+    are Python objects. They are found by following references from `objects`, or from all tracked objects if `objects`
+    is None. All objects that are reached by a reference are given to `meet`, some at a time."""
     objects = gc.get_objects() if objects is None else objects
     kinds = {tuple, dict, _array_type()}
     found: dict[int, Any] = {}
@@ -707,8 +707,8 @@ def find(targets: list[Any], ignored: Iterable[int] = (), deadline: Optional[Dea
 
 
 def is_final(found: list[Holder]) -> bool:
-    """Whether a longer search cannot find a better holder, because a holder with a whole path and the best rank was
-    found. If a search ends before it reaches a name, its path begins at an object without a name, and is not whole."""
+    """Whether one of the holders has a whole path and the best rank. A longer search cannot find a better holder. A
+    path is not whole if the search ended before it reached a name."""
     best = best_rank()
     return any(holder.is_whole and holder.rank <= best for holder in found)
 

@@ -51,8 +51,8 @@ class _Reference(SerializeError):
 
 
 class _Tangled(Exception):
-    """The value contains itself, or one part many times, so that its table would be endless or far larger than the
-    value. Pickle can write such a value."""
+    """The value is nested too deep, for example because it contains itself, or it contains one part many times. Its
+    JSON table could be endless, or far larger than the value. Pickle can write such a value."""
 
 
 @dataclasses.dataclass

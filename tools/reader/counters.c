@@ -280,8 +280,8 @@ static int settle_once(struct group *group, size_t first, size_t count) {
     return 0;
 }
 
-/* Reads all sites together. If some sites changed meanwhile, reads these sites once more, one by one, because counters
- * are more likely to hold still during a shorter reading. */
+/* Reads all sites together. If some sites changed meanwhile, reads each of these sites again by itself, because
+ * counters are more likely to hold still during a shorter reading. A site is read SETTLE_TRIES times at most. */
 static int settle_by_frees(struct group *group) {
     if (settle_once(group, 0, SNAP_CHUNK_SITES) < 0) return -1;
     for (size_t site = 0; site < SNAP_CHUNK_SITES; site++)

@@ -39,8 +39,8 @@ struct counters_chunk counters_chunk_at(const struct section *section, uint64_t 
 bool counters_chunk_tells(const struct counters_chunk *chunk);
 int counters_mark(const struct reader *reader, const struct counters_chunk *chunk, uint64_t *mark); /* 0 or -1 */
 
-/* The sums of all threads' counters, for the sites of the chunks with one index. inexact[i] is 1 if the counters of
- * site i of these sites changed during each try to read them. */
+/* The sums of all threads' counters for the sites of one index (struct counters_chunk). inexact[i] is 1 if the counters
+ * of the site at i changed during each try to read them. */
 struct counters_sites {
     struct snap_counter host[SNAP_CHUNK_SITES], mapped[SNAP_CHUNK_SITES];
     uint8_t inexact[SNAP_CHUNK_SITES];

@@ -40,7 +40,7 @@ uint32_t *cuda_view_indices(const struct image *image);
 
 /* For a walk over all memory that an owner can leave behind. There is one total for each index below cuda_every_count.
  * The totals of host memory and mappings come first, and those of CUDA memory follow. cuda_every_total stores the total
- * at an index in *out. A total of device memory has the class SNAP_ON_CUDA there, and one of pinned host memory has
+ * at an index in *out. In *out, the class of device memory is SNAP_ON_CUDA, and the class of pinned host memory is
  * SNAP_HOST. Returns false if the total is of another kind of CUDA memory, which the caller must leave out. */
 size_t cuda_every_count(const struct image *image);
 bool cuda_every_total(const struct image *image, size_t index, struct total *out);

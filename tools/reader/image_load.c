@@ -92,7 +92,8 @@ static uint32_t fold_sequence(const struct reader *reader) {
 
 /* Waits until no fold is in progress, before anything is read. A fold gives the ids of stacks without live blocks to
  * other stacks, a group of ids at a time; fold_sequence is odd while a group is given away.
- * - `seen`: the value at the last try; an odd value is ignored. A change since then means that more groups follow soon.
+ * - `seen`: fold_sequence at the last try to read the file. If it has changed since that try, more groups follow soon.
+ *   An odd `seen` is ignored.
  * - *waits: the pauses that are left. They are limited, because the process may be stopped. */
 static void wait_for_fold(const struct reader *reader, uint32_t seen, int *waits) {
     const struct timespec pause = {.tv_nsec = FOLD_WAIT_NS};

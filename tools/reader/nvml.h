@@ -1,6 +1,6 @@
 /* nvml.h — NVIDIA's management library: how much of a device is in use, and by which processes.
  * In: the uuid of a device. Out: NVML's answer. The library is opened by name at the first question, and never linked.
- * nvml.c declares the interface itself, after versions 11 and 12 of NVIDIA's nvml.h. */
+ * nvml.c declares the interface itself, as versions 11 and 12 of NVIDIA's nvml.h do. */
 #ifndef MEMSTOW_NVML_H
 #define MEMSTOW_NVML_H
 

@@ -178,7 +178,7 @@ int reader_table(struct reader *reader, uint32_t type, size_t record_size, void 
     uint64_t extent;
     if (table_extent(reader, type, &extent) < 0) return -1;
     if (reader_bound(reader, 0, extent, record_size) < 0) return -1;
-    uint8_t *table = calloc(extent + 1, record_size); /* one record more: strings end in NUL whatever the file says */
+    uint8_t *table = calloc(extent + 1, record_size); /* one record more, so that strings always end in NUL */
     if (!table) return reader_memory(reader);
     *records = table;
     *count = extent;

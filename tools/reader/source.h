@@ -22,9 +22,9 @@ struct source {
 void source_buffer(struct source *source, const void *data, size_t size);
 /* Makes a source of an open file, and takes over the descriptor. Returns 0, or -errno after closing the descriptor. */
 int source_file(struct source *source, int fd);
-/* Maps the file of a source that source_file opened. Use it for a ledger that is being written, because only words of a
- * mapping are read whole and in order. Returns 0, or -errno after closing the source. If the file is cut short while it
- * is mapped, this process ends with a message. */
+/* Maps the file of a source that source_file opened. Use it for a ledger that is being written, because source_read
+ * reads words whole and in order from a mapping, but not from a file. Returns 0, or -errno after closing the source. If
+ * the file is cut short while it is mapped, this process ends with a message. */
 int source_map(struct source *source);
 /* Called in the signal handler before the message of source_map. NULL: nothing is called. */
 extern void (*source_before_end)(void);

@@ -20,8 +20,8 @@ static const char *state_name(uint32_t state) {
 
 /* --- the differences as text --- */
 
-/* Whether CUPTI reports memory of this kind by the call that made it, or as a pool. In both cases CUPTI does not name
- * the library that asked for the memory. */
+/* Whether the kind of memory is one for which CUPTI never names the library that asked for the memory. These kinds are
+ * pools, and memory that CUPTI reports by the call that made it. */
 static bool is_told(uint32_t kind) {
     return kind == SNAP_CUDA_PHYSICAL || kind == SNAP_CUDA_MAPPING || kind == SNAP_CUDA_RESERVED ||
            kind == SNAP_CUDA_POOL;

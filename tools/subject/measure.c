@@ -1,6 +1,6 @@
-/* measure.c — see measure.h. The kernel merges neighbouring mappings into one region. Regions are cut wherever the
- * ledger says that the use of memory changes. Otherwise, the resident bytes of each use could not be told apart
- * later. */
+/* measure.c — see measure.h. The kernel merges neighbouring mappings into one region. So this file cuts a region
+ * wherever the ledger says that the use of memory changes. Otherwise, the resident bytes of each use could not be told
+ * apart later. */
 #include "tools/subject/measure.h"
 #include "tools/base/list.h"
 #include "preload/shared/residency.h"

@@ -27,7 +27,7 @@ struct symfile_name {
 enum { SYMFILE_NAMES_MAX = 64 };
 
 /* Opens a file; symfile_state() says how that went. In a state other than FINE and NAMES_ONLY the file gives no names.
- * NULL only if there is no memory. */
+ * Returns NULL only if there is no memory. */
 struct symfile *symfile_open(const char *path, const uint8_t *build_id, size_t build_id_length);
 enum symfile_state symfile_state(const struct symfile *file);
 /* The errno that explains SYMFILE_NO_MEANS. */

@@ -38,9 +38,11 @@ int grouping_turn(struct grouping *grouping, const struct sampling *sampling, en
 /* What the key of a row consists of, which depends on the view. */
 /* In the views by model, node and run: the id of the owner; 0: untagged memory. */
 uint32_t grouping_owner(uint64_t key);
-/* In the view by site: the tag of the row, and its call stack; stack 0: the site has no stack. */
+/* For the view by site. grouping_tag returns the tag of the row. grouping_stack returns its call stack, or 0 if it has
+ * none. */
 uint32_t grouping_tag(uint64_t key), grouping_stack(uint64_t key);
-/* In the view by module, and in the view by site for a site without a stack: 1 + the module's id; 0: there is none. */
+/* For the views by module and by site. Returns 1 + the id of the row's module, or 0 if the row has no module. In the
+ * view by site, only the row of a site without a stack has a module. */
 uint32_t grouping_module(enum view view, uint64_t key);
 
 #endif

@@ -207,8 +207,8 @@ static void rows_order(struct rows *rows, enum rows_sort sort, struct rows_rank 
     if (rows->ordered == wanted && wanted) rows->threshold = ranks[wanted - 1];
 }
 
-/* Sorts only the rows that were in order and those that have changed since. Returns 1; 0: that is not enough, and all
- * rows must be sorted; -1: no memory. */
+/* Sorts only the rows that were in order and those that have changed since. Returns 1 if these rows are enough, 0 if
+ * all rows must be sorted, and -1 if there is no memory. */
 static int sort_moved(struct rows *rows, enum rows_sort sort, size_t most, size_t wanted) {
     if (!rows->has_threshold || rows->sort != sort) return 0;
     struct rows_rank *ranks = malloc((rows->moved_count + rows->ordered + 1) * sizeof *ranks);

@@ -70,7 +70,8 @@ int sampling_begin(struct sampling *sampling, pid_t pid, char *error, size_t siz
 
 /* --- reading the sections and tables --- */
 
-/* Makes the source longer, because the ledger has grown. Opens the memory of a process again; maps a file again. */
+/* Makes the source longer, because the ledger has grown. If the ledger is in the memory of a process, opens that memory
+ * again. If the ledger is a file, maps the file again. */
 static int source_grow(struct sampling *sampling) {
     struct sampling next = {.pid = sampling->pid, .source.fd = -1};
     struct snap_header header;

@@ -32,8 +32,8 @@ static void note_continued(int number) {
     continued = 1;
 }
 
-/* Sets handlers without SA_RESTART, so that a signal ends the wait for a key. ncurses has handlers of its own for
- * SIGTSTP and SIGWINCH. */
+/* Sets handlers without SA_RESTART, so that a signal ends the wait for a key. SIGTSTP and SIGWINCH need no handlers
+ * here, because ncurses handles these signals. */
 static void screen_listen(void) {
     static const int ends[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
     struct sigaction action = {.sa_handler = note_end};

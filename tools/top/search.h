@@ -14,8 +14,8 @@ struct search {
     /* for each of `words`, whether its frame, or a frame further out, has the text; 0: not known; 1: no; 2: yes */
     uint8_t *places;
     size_t word_count;
-    uint64_t turns; /* grouping->turns at the last call; rows before `done` are decided */
-    size_t done;
+    uint64_t turns; /* grouping->turns at the last call */
+    size_t done;    /* the rows before this one are decided */
 };
 
 void search_begin(struct search *search, const char *text);

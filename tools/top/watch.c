@@ -86,7 +86,7 @@ static void stack_check(struct watch *watch) {
     watch_say(watch, "the program has folded this stack");
 }
 
-/* Forgets what belongs to the former program, after an exec: the curve, the focus, a stack, the search. */
+/* After an exec, forgets what belongs to the former program: the curve, the focus, a stack, the search. */
 static void exec_take(struct watch *watch) {
     watch->curve = (struct curve){0};
     watch->gained = 0;
@@ -307,7 +307,7 @@ bool watch_wish(struct watch *watch, enum wish wish) {
         break;
     }
     if (wish == WISH_NOTHING) return true;
-    /* The user has moved the cursor, so the cursor leaves its former row. */
+    /* A key has moved the cursor, so watch_sort must not put the cursor back on its former row. */
     if (wish == WISH_SORT) watch->picked = SIZE_MAX;
     watch_sort(watch);
     return true;

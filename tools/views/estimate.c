@@ -71,8 +71,8 @@ static bool add_rest(struct image *image, struct rests *rests, uint32_t tag) {
     return true;
 }
 
-/* Finds the total of each tag's blocks that are not samples. A tag whose blocks are all samples has no such total, and
- * gets an empty one. */
+/* Finds, for each tag, the total of the blocks that are not samples. A tag whose blocks are all samples has no such
+ * total, and gets an empty one. */
 static bool find_rests(struct image *image, struct rests *rests) {
     size_t count = image->total_count;
     rests->tags = image->tag_count ? image->tag_count : 1;

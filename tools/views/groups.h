@@ -45,7 +45,7 @@ struct groups {
     enum measure measure;   /* the measure of the variances and, in a comparison, of the figures */
     bool estimated;         /* some rows are estimates. A comparison then has a row GROUPS_REMAINDER */
     const uint8_t *matched; /* for each node of the image that is added: whether its totals count. NULL: all count */
-    uint32_t *row_of;       /* NULL, or row_of[total] becomes 1 + the index of the total's row, or 0: no row */
+    uint32_t *row_of;       /* may be NULL. row_of[total]: 1 + the index of the total's row; 0: it has no row */
     struct row *rows;
     size_t count, capacity;
     uint32_t *order;    /* indices of rows, in the order of the last sort */

@@ -49,9 +49,11 @@ static bool is_arena(const struct split *split, const struct snap_region *region
     return region->start % ARENA_ALIGNMENT == 0 || region->start == split->arena_at;
 }
 
-/* Whether anonymous memory that no mapping of the program explains is a heap of glibc, instead of a mapping of the C
- * library. In two cases all such memory counts as heap: in a forked child, which does not know its parent's blocks one
- * by one, and with allocators other than glibc's, whose heaps have another layout. */
+/* Anonymous memory that no mapping of the program explains is either a heap of the allocator or a mapping of the C
+ * library. Returns whether this region counts as a heap. With glibc's allocator, it does if an arena may begin at its
+ * start, or if a large block lies in it. With another allocator, every such region counts, because the heaps have
+ * another layout. In a forked child every such region counts, too, because the child does not know its parent's blocks
+ * one by one. */
 static bool is_heap(const struct split *split, const struct snap_region *region) {
     return is_arena(split, region) || holds_large_block(split, region) ||
            (split->image->header.flags & SNAP_FORK_CHILD) || !overhead_is_glibc(split->image);
@@ -233,8 +235,8 @@ static int resident_prepare(struct split *split) {
     return 0;
 }
 
-/* Whether the regions are sorted and do not overlap. In a damaged file they may overlap. Then one edge of an
- * address range would cut several regions, and the list of files would be too short. */
+/* Whether the regions are sorted and do not overlap. In a damaged file they may overlap. Then one edge of an address
+ * range could cut several regions, and there could be more pieces than `files` has entries (resident_prepare). */
 static bool in_order(const struct image *image) {
     for (size_t i = 0; i < image->region_count; i++)
         if (image->regions[i].end <= image->regions[i].start ||

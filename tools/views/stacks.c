@@ -2,9 +2,9 @@
  *
  * A segment is a range of the image's array of words (ids of frames), and segments may overlap. So facts about a
  * segment are computed from running sums over all words. The number of marked words between two words is the difference
- * of two sums. The polynomial hash of these words is the later sum minus the earlier sum, which is first multiplied by
- * a power of the base. Work and memory therefore grow with the sizes of the tables only, even if nodes of a hostile
- * file share long segments. */
+ * of two sums. The polynomial hash of all words in between is the later sum minus the earlier sum, which is first
+ * multiplied by a power of the base. Work and memory therefore grow with the sizes of the tables only, even if nodes of
+ * a hostile file share long segments. */
 #include "tools/views/stacks.h"
 
 #include <stdlib.h>
@@ -107,8 +107,8 @@ static uint64_t stacks_power(uint64_t base, uint32_t exponent) {
     return result;
 }
 
-/* For each word, the hash of all words before it, as if they were one stack. Only the hash before every EVERY-th word
- * is stored, because there may be many millions of words. */
+/* For each word, the hash of all words before it, as if they were one stack. Only every EVERY-th of these hashes is
+ * stored, because there may be many millions of words. */
 struct word_sums {
     const struct image *image;
     uint64_t base, *frames, *stored;

@@ -37,9 +37,9 @@ int observe_step(struct observe *observe, uint64_t timeout_ns);
 void observe_look(struct observe *observe);
 /* Notes that the program is asked to end now. Only the first call counts. */
 void observe_asked(struct observe *observe);
-/* The live process whose main thread was the first to come to its end while other threads of the process run on. The
- * end of a main thread means that it has ended, or waits in Python's shutdown. A process counts only if it was seen in
- * this state before the program ended or was asked to end. NULL: there is none. */
+/* Finds a live process whose main thread has ended, or waits in Python's shutdown, while other threads of the process
+ * run on. A process counts only if it was seen in this state before the program ended or was asked to end. If several
+ * processes count, returns the one that was seen in this state first. Returns NULL if no process counts. */
 const struct member *observe_lingerer(const struct observe *observe);
 /* Whether the program and all processes that it started have ended. Exempt processes do not count. */
 bool observe_is_over(const struct observe *observe);

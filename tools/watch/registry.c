@@ -27,7 +27,8 @@ static int document_fault(const struct document *document, const char *at, const
     return -1;
 }
 
-/* Process 1 is never ended. In a container the program itself may be process 1. */
+/* The least pid that the list may have for a process that the program started, because process 1 is never ended. The
+ * program itself may be process 1 in a container. */
 enum { PROCESS_LEAST = 2 };
 
 /* Looks up a member that must be there. */

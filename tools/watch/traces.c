@@ -101,7 +101,7 @@ static bool is_left(struct trace *trace) {
     return true;
 }
 
-/* Drops traces that are gone, which are most of them after a long run. True: there is space for another trace. */
+/* Drops traces that are gone. After a long run, most traces are gone. True: there is space for another trace. */
 static bool traces_drop_gone(struct traces *traces) {
     size_t kept = 0;
     if (traces->missed) return false;

@@ -124,7 +124,7 @@ export class CallTree {
         this.high = this.selection.placeOf(siteStart[end[node]], this.low, frame.high);
     }
 
-    /** The child of a frame with this key. It is made if it is new. */
+    /** Returns the child that the frame has for this key. Makes the child if it is new. */
     child(frame, found, key) {
         let slot = this.slots[key];
         if (slot < 0) {

@@ -15,7 +15,8 @@ const MARK_NAME_MOST = 28; // characters of an owner's name in the picture
 const MARK_WORDS = { run_began: "", run_ended: "ended", came: "came", retired: "retired", trigger: "trigger",
     kept: "kept", stowed: "stowed", freed: "freed", blocked: "blocked", restored: "restored",
     out_of_memory: "out of memory", peak: "peak", snapshot: "snapshot" };
-/* The kinds of marks that are drawn. If there is no room for all names, kinds further in front get theirs first. */
+/* The kinds of marks that are drawn. If there is no room for all names, kinds at the beginning of this list get
+ * their names first. */
 const MARKS_NAMED = ["out_of_memory", "peak", "run_began", "stowed", "freed", "restored", "came", "snapshot"];
 
 /** @param {number} most characters of a name */

@@ -5,8 +5,8 @@
 
 #include "workload.h"
 
-/* F(member, base name, exported symbol, version, parameters). The version decides which cuCtxSynchronize a route finds:
- * that of CUDA 13 takes a context (NULL: the current one), older ones ignore it. */
+/* F(member, base name, exported symbol, version, parameters). The version decides which cuCtxSynchronize a route finds.
+ * The function of CUDA 13 takes a context (NULL: the current one). Older functions ignore the context. */
 #define DRIVER_FUNCTIONS                                                                                               \
     F(init, cuInit, cuInit, 2000, (unsigned))                                                                          \
     F(retain, cuDevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain, 7000, (CUcontext *, CUdevice))                       \

@@ -51,8 +51,8 @@ export function labelOf(model) {
 const sum = (list, bytesOf) => list.reduce((all, one) => all + bytesOf(one), 0);
 const residentOf = (model) => Math.min(model.resident_bytes, model.live_bytes);
 const stowedOfHost = (model) => model.stowed_bytes - model.device_stowed_bytes;
-// The part of a model's stowed memory that came back because it was used. The kernel counts the pages of this part with
-// the files that the process has mapped.
+// The part of a model's stowed memory that came back because it was used. To the kernel, the pages of this part are
+// pages of mapped files.
 const cameBack = (model) => Math.max(residentOf(model) - model.live_bytes + stowedOfHost(model), 0);
 
 // The parts of the machine's memory: each model with its resident bytes on the host, other memory of this process in
@@ -214,7 +214,7 @@ function policyOf(model, { policy, priority }) {
 
 const tab = {
     root: null, body: null, timer: 0, figures: null, rows: new Map(), judged: null, curve: null, buttons: null,
-    // made: kind of page → URL of the latest page. moves: id of a model → the move of it that the tab waits for.
+    // made: kind of page → URL of the latest page. moves: id of a model → the move for which the tab waits.
     // absence: why there are no figures
     made: {}, moves: new Map(), absence: null, renewing: null,
 

@@ -1,6 +1,6 @@
-// tickets.js: waits until a request that the server has queued is done. In: the server's ticket, and the message on
-// ComfyUI's web socket that the request is done (an end). Out: the result. While no end comes, the server is asked
-// every five seconds.
+// tickets.js: waits until a request that the server has queued is done. In: the server's ticket, and the end of this
+// ticket: a message on ComfyUI's web socket, which says that the request is done. Out: the result. While no end comes,
+// the server is asked every five seconds.
 import { api } from "../../scripts/api.js";
 import { text } from "./messages.js";
 

@@ -1,5 +1,5 @@
 """Loops on another ComfyUI, by HTTP. In: workflows, plain values and tensors. Out: the answers of its node pack. Never
-transfers a model, or a value that only pickle can express: such values stay in ComfyUI."""
+transfers a model, or a value that only pickle can express: such values stay in that ComfyUI."""
 from __future__ import annotations
 
 import json

@@ -21,9 +21,9 @@ log = logging.getLogger("memstow")
 
 WAITING, RUNNING, DONE, FAILED, CANCELLED = "waiting", "running", "done", "failed", "cancelled"
 ENDED = (DONE, FAILED, CANCELLED)
-MOST_ENDED = 16    # so many ended loops keep their values; older loops are closed
+MOST_ENDED = 16    # how many ended loops keep their values; older loops are closed
 MOST_FAILURES = 100 # the latest failures of a batch that are reported
-CHUNK = 64          # at most so many elements of a batch become one value in the store
+CHUNK = 64          # the most elements of a batch that become one value in the store
 CHUNK_BYTES = 32 << 20 # most bytes of the elements in one value; while elements are folded, they take memory twice
 BEGUN = f"{OURS} the inputs" # an id in the store: digests of the inputs that the loop was begun with
 # an id in the store, which only a batch with a prefix uses: the numbers of the elements that are done
