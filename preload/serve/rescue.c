@@ -1,9 +1,10 @@
 /* rescue.c — see rescue.h.
  *
  * The asking thread may hold locks of the program or of Python: PyTorch's allocator, for example, asks with its own
- * lock held. A thread for which the asking thread waits might wait for such a lock. So both waits have a limit, WAIT_MS
- * each: the wait for the thread of memstow that waits for the work on the device, and the wait for another thread's
- * rescue or move. Other locks of memstow are held for a short time, and never while the program is called. */
+ * lock held. The asking thread may wait for memstow's own thread, which waits for the work on the device, or for
+ * another thread's rescue or move. Such a thread might itself wait for a lock that the asking thread holds. So each of
+ * these waits has a limit, WAIT_MS. Other locks of memstow are held for a short time, and never while the program is
+ * called. */
 #include "preload/serve/rescue.h"
 
 #include <string.h>
@@ -46,9 +47,9 @@ const char *rescue_wish(const char *text) {
     return known ? NULL : "MEMSTOW_CUDA_RESCUE is not 0, 1 or kept: it counts as not set";
 }
 
-/* Whether the refusal is an error for the program. A refusal of memory from a pool always is. A refusal of plain memory
- * need not be: the program may only try how much memory there is, or may free a cache and ask again. It counts as an
- * error only when the program has asked for the same size twice in a row. */
+/* Whether the refusal is an error for the program. A refusal of memory from a pool is always an error. A refusal of
+ * plain memory need not be one, because the program may only try how much memory there is, or may free a cache and ask
+ * again. So it counts as an error only when the program has asked for the same size twice in a row. */
 static bool is_error(struct rescue *self) {
     if (self->judged) return self->is_error;
     self->judged = true;

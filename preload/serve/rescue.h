@@ -33,8 +33,8 @@ struct rescue {
     /* The stream in whose order the memory is requested: the memory comes from the stream's device. NULL: there is no
      * stream, and the memory comes from the thread's device. */
     cuda_handle stream;
-    /* is_error: the refusal is an error for the program, which did not only try how much memory there is. judged:
-     * `is_error` has been determined. */
+    /* is_error: the refusal is an error for the program. It is not an error if the program may only be trying how much
+     * memory there is. judged: `is_error` has been determined. */
     bool judged, is_error;
     uint32_t waits; /* how often the request was repeated because others gave memory back */
     uint64_t left;  /* vram_move_left() when the request was made, or at the latest look (others_gave) */

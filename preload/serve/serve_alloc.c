@@ -44,8 +44,8 @@ static bool serve_alloc_wants(uint64_t bytes, cuda_handle stream, bool in_stream
     return target.context && (in_stream || vram_reach_is_whole(target.device));
 }
 
-/* Whether the device's present pool is its default pool. A pool that the program chose has properties that served
- * memory lacks. */
+/* Whether the device's present pool is its default pool. Requests to a pool that the program chose are not served,
+ * because such a pool may have properties that served memory lacks. */
 static bool is_default_pool(uint32_t device) {
     cuda_handle now, first;
     return !serve_driver.device_pool(&now, (int)device) && !serve_driver.default_pool(&first, (int)device) &&

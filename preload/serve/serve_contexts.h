@@ -18,8 +18,8 @@ int serve_contexts_note(const struct cuda_target *target);
 void serve_contexts_note_present(const struct cuda_target *target);
 
 /* serve_contexts_made notes that work may run in this context from now on. serve_contexts_ended notes that the
- * memory served in this context is gone, except memory that was served in place of a pool's. goes_on: the context
- * was only reset, and the program can still use the context. */
+ * memory served in this context is gone, except memory that was served in place of memory from a pool. goes_on: the
+ * context was only reset, and the program can still use the context. */
 void serve_contexts_made(cuda_handle context, uint32_t device);
 void serve_contexts_ended(cuda_handle context, bool goes_on, uint64_t end); /* end: from vram_contexts_end_begins */
 

@@ -24,9 +24,9 @@ enum { NAME = 64, AFTER = 512, MS = 1000000 };
 #define STEP_NS (20 * MS)
 #define HANDLER_NS (SHUTDOWN_HANDLER_S * UINT64_C(1000000000))
 
-/* The state of a handler. IDLE: its stage has not begun; WAITING: it may begin when its turn comes; RUNNING: it runs;
- * DONE: it has returned, or no thread could be started for it; LATE: nobody waits for it, because its time was over, or
- * because an ending that was called off has run it. */
+/* The state of a handler. IDLE: its stage has not begun. WAITING: it may begin when its turn comes. RUNNING: it runs.
+ * DONE: it has returned, or no thread could be started for it. LATE: nobody waits for it any more, because its time was
+ * over, or because it ran in an ending that was called off. */
 enum state { IDLE, WAITING, RUNNING, DONE, LATE };
 
 struct handler {

@@ -24,8 +24,9 @@ void shutdown_stage(uint32_t stage);
 /* Runs the handlers of a stage. Those of the stage CANCEL run only if a handler of DRAIN failed or was late. Returns
  * how many handlers failed or were late, or -EALREADY if another thread runs a stage. */
 int64_t shutdown_run(uint32_t stage);
-/* Notes in the log which threads, processes and descriptors are left. Returns how many threads and processes are left;
- * -ENOENT: no shutdown has begun. goes_on: the shutdown is called off, and its limit no longer holds. */
+/* Notes in the log which threads, processes and descriptors are left. Returns how many threads and processes are left,
+ * or -ENOENT if no shutdown has begun. If `goes_on` is true, the shutdown is called off, so its limit no longer
+ * holds. */
 int64_t shutdown_end(bool goes_on);
 /* In a forked child: forgets the parent's handlers, processes, threads and shutdown. Call it before any other function
  * of this file. */

@@ -305,8 +305,8 @@ static void judge_named(struct table *table, const struct process *process) {
             shutdown_kin_judge(table, &table->list[at - 1]);
 }
 
-/* Finds kin by bonds with processes that are kin already, until there are no more. Judges each process once, and at
- * most once more for each of its bonds. */
+/* Finds the processes that have a bond with kin. They are kin, too, so the processes that have a bond with them are
+ * found next, until no more are found. Judges each process once, and at most once more for each of its bonds. */
 static void link_more(struct table *table) {
     table->waiting_count = 0;
     for (uint32_t i = 0; i < table->count; i++)

@@ -210,8 +210,8 @@ static bool is_still_there(const struct stat *file) {
 }
 
 /* Frees the name of the old list (`fd`) unless that list's program runs: removes the file, or renames it if a listed
- * process still has to end. True: the name may be free now. The file is locked: if two processes begin at
- * once, only one removes the old list, and it does not remove the new list of the other process. */
+ * process still has to end. True: the name may be free now. Because the file is locked, only one of two processes that
+ * begin at once removes the old list, and neither removes the new list of the other. */
 static bool shutdown_list_free_name(int fd) {
     struct stat file;
     uint32_t parent;

@@ -295,7 +295,8 @@ static void joined(void) {
     EXPECT("cuda.kinds.graph.allocated_bytes", 8 * MIB);
 }
 
-/* The default streams of two threads have the same name. The requests of each belong to its own graph. */
+/* Two threads capture their own default streams, which both have the name NULL. The requests of each thread belong to
+ * that thread's graph. */
 static void *capture_own(void *context) {
     CUdeviceptr at;
     CUgraph graph;
@@ -328,7 +329,7 @@ static CUstream captured_stream(void) {
     return stream;
 }
 
-/* If a capture cannot begin, or a stream cannot be destroyed, the capture keeps its requests. */
+/* A capture keeps its requests if a second capture of its stream cannot begin, or if its stream cannot be destroyed. */
 static void captured_once(void) {
     CUstream stream = captured_stream();
     CUdeviceptr at;
@@ -431,8 +432,8 @@ static void figures(void) {
     EXPECT("cuda.devices[device=0].total_bytes", (size_t)3 << 30);
 }
 
-/* The reset of one device does not end the physical memory of another device, nor its handle. Allocated memory belongs
- * to the device that the thread has set, even while the thread has no context on it. */
+/* The reset of one device does not end memory of another device, nor the handle of its physical memory. cudaDeviceReset
+ * resets the device that the thread has set, even while the thread has no current context. */
 static void resets(void) {
     CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_PINNED, .location = {CU_MEM_LOCATION_DEVICE, 1}};
     CUmemGenericAllocationHandle handle;
@@ -479,7 +480,8 @@ static void host_pools(void) {
     EXPECT("cuda.foreign_frees", 0);
 }
 
-/* Memory of a managed pool counts as managed memory: on the device that it prefers, or else on the caller's. */
+/* Memory of a managed pool counts as managed memory of the device that the pool prefers. If the pool prefers no device,
+ * the memory counts for the caller's device. */
 static void managed_pools(void) {
     CUmemPoolProps on_device = {.allocType = 2, .location = {1, 2}}, on_host = {.allocType = 2, .location = {2, 0}};
     CUmemPoolProps anywhere = {.allocType = 2}, shared = {.allocType = 2, .location = {1, 2}, .handleTypes = 1};

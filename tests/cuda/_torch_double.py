@@ -8,7 +8,8 @@ these rules:
   last.
 - It is an error to enter a pool that some thread is already in, and to enter a pool that has no user any more.
 - Cached memory of a pool is given back only when the pool has no user and no thread is in any pool.
-- cuBLAS's workspace of 8 MiB is made at a thread's first product on a stream, wherever the thread is then, and kept.
+- cuBLAS's workspace of 8 MiB is made at a thread's first matrix product on a stream, even if the thread is in a pool.
+  The workspace is kept.
 - In PyTorch, the destructor of a pool ends the process if a thread is in a pool. Here, the destructor only adds the
   pool's id to `destroyed`."""
 import ctypes

@@ -35,7 +35,7 @@ assert cuda["foreign_frees"] == cuda["missed_frees"] == cuda["unknown_entries"] 
 print(alone)
 
 # Once comfy-aimdo is loaded, memstow serves no more memory: models get the driver's memory, which cannot move. It makes
-# no difference whether memstow or comfy-aimdo began first. Memory that memstow served before that can still move.
+# no difference whether memstow or comfy-aimdo began first. Memory that memstow has served earlier can still move.
 MOVES = """
 import ctypes, sys
 cuda, context, at = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p(), ctypes.c_uint64()

@@ -119,7 +119,7 @@ shared = {**elsewhere, "SIMNVML_MPS": f"{pid}:{60 * MIB}"} # MPS tells the proce
 assert document("report", pid, env=with_nvml(**shared))["cuda"]["devices"][0]["nvml"]["process_bytes"] == 60 * MIB
 assert "NVML does not list this process" in command("report", pid, env=with_nvml(**elsewhere)).stdout
 
-# NVML is missing (a line says so) or broken: the report says why.
+# If NVML is missing or broken, the report's JSON says why. If NVML is missing, the report's text says why, too.
 nvml = document("report", pid)["cuda"]["devices"][0]["nvml"]
 assert (nvml["known"], nvml["why_not"]) == (False, "no libnvidia-ml.so.1"), nvml
 assert "which processes have this memory is not known: no libnvidia-ml.so.1" in command("report", pid).stdout

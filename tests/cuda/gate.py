@@ -91,7 +91,8 @@ assert totals == [("total", "host", "fine", "all memory"),
                   ("total", "cuda", "over", "all memory on CUDA devices")], totals
 assert "memstow.cuda_total" in check(8, 1, options=("--junit=-",)).stdout
 
-# An earlier baseline has nothing of devices: the verdict says so, and does not judge them.
+# Baselines of earlier formats still work. A baseline of the first format has no figures of devices. The verdict says
+# so, and does not judge devices.
 second = text.replace(' from "m.bin"', "").replace("baseline 3", "baseline 2") # as before sites had their models' files
 pathlib.Path("second.txt").write_text(second)
 check(20, 1, baseline="second.txt", options=("--fail-over=5M",), status=1)

@@ -50,7 +50,8 @@ with open("costs.txt", "w") as file:
 support.wait_for(lambda: "figure first_pinned_takes" in pathlib.Path("costs.txt").read_text(), 60, "a figure")
 costs.kill()
 
-# It depends on the driver which calls wait for a kernel: the part finds it out. The first stream may take memory.
+# The part `costs` finds out which of a driver's calls wait for a kernel. The parts `moves` and `moves_pinned` pass even
+# if a context's first stream takes memory (SIMCUDA_FIRST).
 busy = {**DOUBLE, "SIMCUDA_LATENCY_US": "200000", "SIMCUDA_CAPACITY": "3G", "SIMCUDA_FILL": "0"}
 waits = {mode: {word.split()[1]: word.split()[2] for word in suite("costs", env={**busy, **settings})
                 if word.strip().startswith("figure waits_")}

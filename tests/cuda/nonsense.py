@@ -1,5 +1,6 @@
 # needs: cc
-"""A driver, a test double, claims more devices than there can be. memstow asks only about as many as there can be."""
+"""A driver, a test double, claims more devices than there can be. memstow asks about no more devices than there can
+be."""
 import pathlib
 from support import HERE, PYTHON, compile, memstow
 

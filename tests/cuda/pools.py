@@ -61,8 +61,8 @@ def apart():
 
 @case
 def workspaces():
-    """A thread's first product on a stream makes a workspace. It belongs to no owner, even if the thread is in a
-    scope."""
+    """A thread's first matrix product on a stream makes a workspace. The workspace belongs to no owner, even if the
+    thread is in a scope."""
     torch, double, memstow, unet, clip = begin(blas=True)
 
     def multiply():
@@ -214,8 +214,7 @@ def scopes_outside():
 
 @case
 def in_a_finalizer():
-    """A model dies while a pool is made, and another one when its pool is about to be entered. Both finalizers drop
-    pools."""
+    """Pools are dropped, as by a finalizer, at two moments: while a pool is made, and just before a pool is entered."""
     torch, double, memstow, unet, clip = begin()
     signal.alarm(60) # ends the test if a lock never comes
     with clip.scope():
@@ -381,7 +380,8 @@ for name in ("not_wanted", "refused_later"):
     errors = under(name, MEMSTOW_CUDA_POOLS="1")
     assert errors.count("no pools of PyTorch's for models any more") == 1, errors
 
-# If segments are to move, each model has its own pool, unless that is refused. If they cannot move, there are no pools.
+# If MEMSTOW_CUDA_MOVES is set, each model has its own pool, unless MEMSTOW_CUDA_POOLS is 0. There are no pools if
+# MEMSTOW_CUDA_MOVES has no valid size, or if PyTorch uses cudaMallocAsync or is too old.
 under("given_back", MEMSTOW_CUDA_MOVES="2M")
 under("workspaces", MEMSTOW_CUDA_MOVES="2M", MEMSTOW_CUDA_POOLS="0")
 under("cannot", MEMSTOW_CUDA_MOVES="2M", MEMSTOW_CUDA_POOLS="0", DOUBLE="{}")

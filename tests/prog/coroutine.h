@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Leaves the present stack for the other one. The present stack pointer is stored at `save_here`. */
+/* Leaves the present stack for the stack at `go_there`. Stores the present stack pointer at `save_here`. */
 void exchange(void **save_here, void *go_there) __asm__("exchange");
 __asm__(
     ".text\n.globl exchange\n.type exchange,@function\n"

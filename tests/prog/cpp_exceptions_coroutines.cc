@@ -1,5 +1,6 @@
-// C++ code with many uses of the allocator runs as without memstow, and every block is counted: exceptions across
-// libraries and threads, bad_alloc and new handlers, longjmp, coroutines, new and delete of every kind.
+// C++ code that uses the allocator in many ways runs as without memstow, and every block is counted. The code has
+// exceptions across libraries and threads, bad_alloc and new handlers, longjmp, coroutines, and new and delete of every
+// kind.
 // run:
 // run: --stacks=none
 // run: --allocator=mimalloc

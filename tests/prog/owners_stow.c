@@ -84,8 +84,8 @@ static void part_of_a_block(void) {
     MUST(figures_of(other).stowed_bytes == before[1].stowed_bytes);
 }
 
-/* Only the process's own pages count as resident: neither the zero page nor pages of a file that wait in the page
- * cache. */
+/* Only the process's own pages count as resident. The zero page does not count, and neither do pages of a file that are
+ * only in the page cache. */
 static void resident_is_what_the_process_has(void) {
     if (!kernel_is(6, 7)) return; /* older kernels do not tell the zero page from others */
     unsigned char *p = mmap(NULL, 8 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -1,5 +1,5 @@
-// A picture of the peak is taken in several steps after memory has fallen. It has a block of the peak although the
-// block is resized between the steps, or is freed when new blocks have nearly reached the peak again.
+// A picture of the peak is taken in several steps after memory has fallen. A block of the peak is in the picture even
+// if the block is resized between the steps, or is freed when new blocks have nearly reached the peak again.
 #include "expect.h"
 #include "many_stacks.h"
 

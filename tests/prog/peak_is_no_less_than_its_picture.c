@@ -1,5 +1,5 @@
-// The peak is no less than the ledger's picture of it, even if small blocks came after the total was last noted, in one
-// thread or in several, and even if blocks come while the picture is taken.
+// The peak is no less than the ledger's picture of it, whether one thread allocates or several. This holds even if
+// small blocks came after the total was last noted, and even if blocks come while the picture is taken.
 // build: -fno-builtin
 #include "expect.h"
 

@@ -50,7 +50,7 @@ __asm__(FUNCTION("frame_pointer") ".cfi_startproc\n"
                                   "leave\n.cfi_def_cfa %rsp, 8\n.cfi_restore %rbp\n"
                                   "ret\n.cfi_endproc\n" END("frame_pointer"));
 
-/* CFA = *(rbp - 8), rbp at rbp + 0: GCC realigns the stack in this way. */
+/* The CFA is *(rbp - 8), and the caller's rbp is saved at rbp + 0, as when GCC realigns the stack. */
 void by_expression(void (*call)(void));
 __asm__(FUNCTION("by_expression") ".cfi_startproc\n"
                                   "leaq 8(%rsp), %r10\n.cfi_def_cfa %r10, 0\n"

@@ -70,7 +70,7 @@ FRAME static void take_turns(void) {
     STAY;
 }
 
-/* --- a function that runs another function on another stack; its CFI leads back to its own stack --- */
+/* --- a function that calls another one on a borrowed stack; the caller's CFI leads back to the caller's stack --- */
 
 void call_on_stack(void (*function)(void), void *top);
 __asm__(".text\n.globl call_on_stack\n.type call_on_stack,@function\n"

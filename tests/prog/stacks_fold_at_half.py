@@ -1,5 +1,5 @@
-"""Dead call stacks give up their memory when half of the limit is used. Live call stacks may use the other half as
-well, and no stack is lost."""
+"""Dead call stacks give up their memory when half of the limit for call stacks is used. Live call stacks may use the
+other half as well, and no stack is lost."""
 import support
 
 PROGRAM = r"""

@@ -49,8 +49,8 @@ def tell(*arguments, **more):
 
 one, two = library("one", "-Wl,--build-id"), library("two", "-Wl,--build-id")
 
-# All stacks are right. Pages are given back when a rule is read after a pause. Here it is the rule of the program's
-# function `here`.
+# All stacks are right. Pages of the mapping are given back when an unwind rule is read after a pause. In this case, the
+# rule is that of the program's function `here`.
 before, after, later = tell("load", one, "tell", "call", 0, FUNCTIONS, "tell", "wait", "here", "tell")
 check(0, FUNCTIONS, "one")
 assert before[0] == 0 and after[0] == later[0] == 1 and after[1] > later[1] == 0, (before, after, later)
@@ -59,7 +59,7 @@ assert before[0] == 0 and after[0] == later[0] == 1 and after[1] > later[1] == 0
 (later,) = tell("load", one, "call", 0, FUNCTIONS, "load", one, "close", "wait", "here", "tell")
 assert later == (1, 0), later
 
-# The library is unloaded, and another one comes to its address. Then it is loaded again.
+# The first library is unloaded, and the second one is loaded at the same address. Then the first one is loaded again.
 tables = tell("load", one, "call", 0, 99, "close", "load", two, "call", 0, 999, "tell", "close",
               "load", one, "call", 99, 900, "tell")
 check(0, 999, "one")

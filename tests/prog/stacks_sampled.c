@@ -16,7 +16,8 @@
 enum { SMALL = 48, SMALLS = 400000, MIDDLE = 3000, MIDDLES = 30000, LARGE = 100000, LARGES = 600 };
 enum { GROWN = 700, GROWNS = 20000, MAPPED = 123 * 4096, THREADS = 3, SIGMAS = 5 };
 
-/* The blocks of all threads. The next thread frees the first half of each kind. */
+/* The blocks of all threads. After all blocks are allocated, other threads free the first half of each kind except
+ * `grown`. */
 static void *small[SMALLS], *middle[MIDDLES], *large[LARGES], *grown[GROWNS];
 
 #define MAKES(name, size)                                                                                              \

@@ -1,5 +1,5 @@
-// The entry points for triggers and the trace: their answers, also to invalid arguments. errno is kept. A forked child
-// has a trace of its own.
+// The entry points for triggers and the trace give the right answers, also to invalid arguments, and keep errno. A
+// forked child has a trace of its own.
 #include "expect.h"
 
 #include <dlfcn.h>
