@@ -2,6 +2,7 @@
 #include "preload/stow/stow_ahead.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <linux/futex.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -17,8 +18,9 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-/* REQUEST: the disk's limit for one request. The kernel ignores the rest of a longer request to read ahead. */
-enum { PIECE = 1 << 20, REQUEST = 128 << 10, AT_ONCE = 3 << 20, AHEAD = 32 << 20 };
+/* REQUEST: the disk's limit for one request. The kernel ignores the rest of a longer request to read ahead.
+ * STEP: how much one system call makes ready. The kernel locks the address space during the call. */
+enum { PIECE = 1 << 20, STEP = 128 << 10, REQUEST = 128 << 10, AT_ONCE = 3 << 20, AHEAD = 32 << 20 };
 _Static_assert(AHEAD_MOST / PIECE <= 64, "a bit for each piece");
 
 static uint32_t refusal_of(long error) {
@@ -42,14 +44,31 @@ uint32_t stow_ahead_populate(uint64_t start, uint64_t length, bool for_writing, 
     return result < 0 && *known ? refusal_of(result) : STOW_DONE;
 }
 
+void stow_ahead_pause(struct stow_ahead *self) { __atomic_store_n(&self->paused, 1, __ATOMIC_RELEASE); }
+
+void stow_ahead_resume(struct stow_ahead *self) {
+    __atomic_store_n(&self->paused, 0, __ATOMIC_RELEASE);
+    os_call(SYS_futex, &self->paused, FUTEX_WAKE_PRIVATE, INT_MAX);
+}
+
+static void wait_while_paused(struct stow_ahead *self) {
+    const struct timespec most = {.tv_sec = 1};
+    while (__atomic_load_n(&self->paused, __ATOMIC_ACQUIRE))
+        os_call(SYS_futex, &self->paused, FUTEX_WAIT_PRIVATE, 1, &most);
+}
+
 /* Gives the process a copy of its own of each page. Linux before 5.14 has no system call for this. On such a kernel
  * this function writes to each page, and a disk error raises SIGBUS. */
-static uint32_t make_own(uint64_t start, uint64_t length) {
-    bool known;
-    uint32_t refusal = stow_ahead_populate(start, length, true, &known);
-    for (uint64_t at = start; !known && at < start + length; at += OS_PAGE)
-        __asm__ volatile("lock orb $0, %0" : "+m"(*(volatile char *)at));
-    return refusal;
+static uint32_t make_own(struct stow_ahead *self, uint64_t start, uint64_t end) {
+    for (uint64_t at = start, next; at < end; at = next) {
+        bool known;
+        next = end - at < STEP ? end : at + STEP;
+        wait_while_paused(self);
+        uint32_t refusal = stow_ahead_populate(at, next - at, true, &known);
+        if (refusal) return refusal;
+        for (; !known && at < next; at += OS_PAGE) __asm__ volatile("lock orb $0, %0" : "+m"(*(volatile char *)at));
+    }
+    return STOW_DONE;
 }
 
 /* Asks the kernel to read ahead, in small steps, so that the first pages need not wait until all others were
@@ -66,7 +85,7 @@ static void stow_ahead_expect(struct stow_ahead *self, uint64_t at) {
 
 static uint32_t make_ready(struct stow_ahead *self, uint64_t from, uint64_t length) {
     if (!self->reader) stow_ahead_expect(self, self->start + from);
-    return make_own(self->start + from, length);
+    return make_own(self, self->start + from, self->start + from + length);
 }
 
 static void stow_ahead_report(struct stow_ahead *self, uint64_t number, uint32_t refusal) {
@@ -98,6 +117,7 @@ static void read_huge(void *context) {
         bool known;
         next = (at + OS_HUGE_PAGE) & ~(uint64_t)(OS_HUGE_PAGE - 1);
         if (next > end) next = end;
+        wait_while_paused(self);
         stow_ahead_populate(at, next - at, false, &known);
     }
 }

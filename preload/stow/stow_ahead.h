@@ -20,6 +20,7 @@ struct stow_ahead {
     uint64_t made;     /* a bit for each piece that is ready */
     uint32_t refusal;
     uint32_t serial; /* changes with each report; the taker waits on it */
+    uint32_t paused; /* see stow_ahead_pause */
     bool stop;
     struct stow_thread *maker, *reader;
 };
@@ -33,6 +34,11 @@ void stow_ahead_begin(struct stow_ahead *self, uint64_t start, uint64_t length, 
 /* Waits until the `wanted` bytes that follow the first `done` bytes are ready. Returns how many of them are ready. If
  * fewer than `wanted` are, self->refusal says why. */
 uint64_t stow_ahead_wait(struct stow_ahead *self, uint64_t done, uint64_t wanted);
+/* Call it before a change of the address space (such as mremap), and stow_ahead_resume after the change. Between these
+ * two calls, the threads begin no system call that locks the address space. Otherwise the kernel would let several of
+ * their calls go first, and the change would wait for a millisecond or more. */
+void stow_ahead_pause(struct stow_ahead *self);
+void stow_ahead_resume(struct stow_ahead *self);
 /* Ends the threads. After this nothing touches the range any more. */
 void stow_ahead_end(struct stow_ahead *self);
 

@@ -291,10 +291,14 @@ static void stow_back_pour(struct stow_back *self, uint64_t start, uint64_t leng
     }
 }
 
-static uint32_t swap_held(struct stow_back *self, uint64_t start, uint64_t length, char *empty) {
+static uint32_t swap_held(struct stow_back *self, struct stow_ahead *ahead, uint64_t start, uint64_t length,
+                          char *empty) {
     uint32_t refusal = hold_pages(self, start, length, self->buffer);
     if (refusal) return refusal;
-    if (!put_over(empty, start, length)) {
+    stow_ahead_pause(ahead);
+    bool over = put_over(empty, start, length);
+    stow_ahead_resume(ahead);
+    if (!over) {
         empty_pipes(self, self->buffer, length);
         return STOW_ADDRESS_SPACE;
     }
@@ -386,7 +390,7 @@ static uint32_t swap_in_place(struct stow_back *self, const struct source *sourc
     while (!refusal && *done < length) {
         uint64_t part = length - *done < self->pipes_capacity ? length - *done : self->pipes_capacity;
         part = stow_ahead_wait(&ahead, *done, part);
-        refusal = part ? swap_held(self, start + *done, part, empty + *done) : ahead.refusal;
+        refusal = part ? swap_held(self, &ahead, start + *done, part, empty + *done) : ahead.refusal;
         if (refusal) break;
         drop_cached(source, *done, part);
         *done += part;
