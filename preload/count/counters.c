@@ -11,7 +11,10 @@
 #include "preload/count/account_fast.h"
 #include "preload/base/forked.h"
 
-enum { NARROW_EVENTS = 15 }; /* a site with more events gets a wide counter, which is faster */
+enum {
+    NARROW_EVENTS = 15, /* a site with more events gets a wide counter, which is faster */
+    WIDE_RUN = 16,      /* a slot takes so many wide counters at a time, minus one (see new_wide) */
+};
 
 static struct series wide = {.type = SNAP_WIDE,
                              .record_size = sizeof(struct snap_counter),
@@ -92,18 +95,28 @@ static void mark_changed(const struct thread *self, uint64_t *words) {
         os_add(counters_mark_of(words), 1);
 }
 
-/* A new wide counter. The first record of a section is no counter: it holds the section's address (series.h). */
-static struct snap_counter *new_wide(void) {
-    uint32_t id;
-    do id = series_take(&wide);
-    while (id != SERIES_NONE && series_slot(&wide, id).record == 0);
-    return series_at(&wide, id);
+/* The id of a new wide counter. Each slot takes a run of adjacent counters for itself, so that the counters of two
+ * threads do not share a cache line. The first record of a run is not used: it shares a cache line with the run before,
+ * and the first record of a section holds the section's address (series.h). */
+static uint32_t new_wide(struct thread *self) {
+    uint32_t next = os_load32(&self->next_wide), id;
+    do {
+        id = next;
+        if (id % WIDE_RUN == 0) {
+            uint32_t first = series_take_run(&wide, WIDE_RUN);
+            if (first == SERIES_NONE) return SERIES_NONE;
+            id = first + 1;
+        }
+        /* If another thread or a signal handler was faster, the rest of the new run stays unused. */
+    } while (!__atomic_compare_exchange_n(&self->next_wide, &next, id + 1, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+    return id;
 }
 
-static struct snap_counter *take_wide(void) {
+static struct snap_counter *take_wide(struct thread *self) {
+    if (!ledger_is_ours()) return NULL;
     struct ids *free = ids_known(&free_wide);
-    uint32_t id = free && ledger_is_ours() ? ids_take(free, 0) : IDS_NONE;
-    return id == IDS_NONE ? new_wide() : series_at(&wide, id);
+    uint32_t id = free ? ids_take(free, 0) : IDS_NONE;
+    return series_at(&wide, id == IDS_NONE ? new_wide(self) : id);
 }
 
 static void put_wide(const struct snap_counter *counter) {
@@ -113,8 +126,8 @@ static void put_wide(const struct snap_counter *counter) {
 
 /* Gives the word a wide counter, unless another thread changes the word at the same time. *seen: the word as the caller
  * has read it; at the return, the word as it is now. False: there is no memory. */
-static bool counters_widen(uint64_t *word, uint64_t *seen) {
-    struct snap_counter *counter = take_wide();
+static bool counters_widen(struct thread *self, uint64_t *word, uint64_t *seen) {
+    struct snap_counter *counter = take_wide(self);
     if (!counter) return false;
     *counter = snap_narrow_counter(*seen);
     uint64_t now = SNAP_WIDE_BIT | (uintptr_t)counter;
@@ -130,7 +143,7 @@ struct counters_place counters_wide(struct thread *self, uint32_t site) {
     if (!words) return (struct counters_place){NULL, NULL};
     uint64_t *word = &words[site % SNAP_CHUNK_SITES], seen = os_load(word);
     while (!(seen & SNAP_WIDE_BIT))
-        if (!counters_widen(word, &seen)) return (struct counters_place){NULL, NULL};
+        if (!counters_widen(self, word, &seen)) return (struct counters_place){NULL, NULL};
     return (struct counters_place){wide_of(seen), counters_mark_of(words)};
 }
 
@@ -147,12 +160,12 @@ static void count_wide(struct snap_counter *counter, uint64_t bytes, bool freed)
 }
 
 /* Counts an event in a word. False: there is no memory for a wide counter. */
-static bool count_in_word(uint64_t *word, uint64_t bytes, bool freed) {
+static bool count_in_word(struct thread *self, uint64_t *word, uint64_t bytes, bool freed) {
     uint64_t seen = os_load(word);
     while (!(seen & SNAP_WIDE_BIT)) {
         uint64_t sum = one_more(seen, bytes, freed);
         if (sum == SNAP_WIDE_BIT) {
-            if (!counters_widen(word, &seen)) return false;
+            if (!counters_widen(self, word, &seen)) return false;
         } else if (__atomic_compare_exchange_n(word, &seen, sum, false, __ATOMIC_RELEASE, __ATOMIC_ACQUIRE)) {
             return true;
         }
@@ -164,7 +177,7 @@ static bool count_in_word(uint64_t *word, uint64_t bytes, bool freed) {
 /* Counts an event in this slot. False: there is no memory for its counter. */
 static bool count_in(struct thread *self, uint32_t site, uint64_t bytes, bool freed) {
     uint64_t *words = words_with(self, site);
-    if (!words || !count_in_word(&words[site % SNAP_CHUNK_SITES], bytes, freed)) return false;
+    if (!words || !count_in_word(self, &words[site % SNAP_CHUNK_SITES], bytes, freed)) return false;
     mark_changed(self, words);
     return true;
 }
@@ -298,6 +311,7 @@ void counters_begin(void) {
 void counters_forget(struct thread *self) {
     memset(self->chunks, 0, self->chunk_limit * sizeof *self->chunks);
     self->chunk_limit = 0;
+    self->next_wide = 0;
 }
 
 static void counters_abandon(void) {

@@ -29,6 +29,41 @@ static void begin(void) {
     for (uint32_t i = 0; i < SITES; i++) site_new(0, i + 1, 0);
 }
 
+/* --- counters of two threads lie in different cache lines --- */
+
+enum { LINE = 64, TURNS_EACH = 40, EVENTS_EACH = 20 };
+static struct thread *both[2];
+static pthread_barrier_t turn;
+
+/* Makes a wide counter in each of its turns. Two threads take turns. */
+static void *make_counters(void *second) {
+    for (uint32_t i = 0; i < 2 * TURNS_EACH; i++) {
+        pthread_barrier_wait(&turn);
+        for (int k = 0; i % 2 == (second != NULL) && k < EVENTS_EACH; k++) account_alloc(FIRST + i, 100);
+    }
+    both[second != NULL] = thread_self;
+    pthread_barrier_wait(&turn); /* so that no thread gives up its slot before the other has its own */
+    return NULL;
+}
+
+Test(marks, counters_of_two_threads_share_no_cache_line) {
+    uintptr_t lines[2][TURNS_EACH];
+    pthread_t threads[2];
+    begin();
+    cr_assert_eq(pthread_barrier_init(&turn, NULL, 2), 0);
+    for (int i = 0; i < 2; i++) cr_assert_eq(pthread_create(&threads[i], NULL, make_counters, i ? both : NULL), 0);
+    for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);
+    cr_assert_neq(both[0], both[1]);
+    for (uint32_t i = 0; i < 2 * TURNS_EACH; i++) {
+        const struct snap_counter *counter = account_place(both[i % 2], FIRST + i).counter;
+        cr_assert_not_null(counter);
+        cr_assert_eq((uintptr_t)counter / LINE, ((uintptr_t)(counter + 1) - 1) / LINE, "a counter lies in two lines");
+        lines[i % 2][i / 2] = (uintptr_t)counter / LINE;
+    }
+    for (int i = 0; i < TURNS_EACH; i++)
+        for (int k = 0; k < TURNS_EACH; k++) cr_assert_neq(lines[0][i], lines[1][k], "counters %d and %d", i, k);
+}
+
 /* --- each kind of event writes a mark --- */
 
 static uint64_t sum_of(const struct snap_counter *counter) {
