@@ -210,9 +210,9 @@ bool seen_record(const struct cupti_memory *record, const char *source) {
     return true;
 }
 
-/* Records of an ended context may still come, so the CONTEXTS contexts that ended most recently are remembered. No new
- * context is taken for one of them, because their numbers are not given to new contexts. Memory of pools belongs to no
- * context, so it stays (is_of_context). */
+/* Records of an ended context may still come, so the CONTEXTS contexts that ended most recently are remembered. A new
+ * context never has the number of an ended one, so the two cannot be confused. Memory of pools belongs to no context,
+ * so it stays (is_of_context). */
 void seen_context_ended(uint32_t context) {
     ended[ended_count++ % CONTEXTS] = context;
     for (size_t i = 0; i < SLOTS; i++)

@@ -1,8 +1,9 @@
 /* vmm.c — see vmm.h. Physical memory exists while it has users. Its users are mappings and handles. The driver may
  * return the same handle several times, and the program then releases it as many times.
  * When the program gives a handle or an address back, the driver may use it for other memory even before the call
- * returns to us. So when such a call begins, the number of the handle's physical memory or of the reserved range is
- * looked up. When the call ends, the record of the handle or range is removed only if it still has this number. */
+ * returns to us. To notice this, memstow gives each piece of physical memory and each reserved range a new number. When
+ * such a call begins, the number of the handle's physical memory or of the reserved range is looked up. When the call
+ * ends, the record of the handle or range is removed only if it still has this number. */
 #include "cupti/vmm.h"
 
 #include <pthread.h>

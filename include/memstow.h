@@ -475,10 +475,11 @@ int32_t memstow_snapshot(const char *path);
  * A list that exists already stays where it is.
  *
  * A list belongs to one process. If a second process, such as a forked child, registers processes in the same folder
- * meanwhile, the list of the second process is process_registry.PID.json, with the second process's pid. When a new
- * list takes the place of the list of a process that is gone, the old list is renamed in the same way, with the pid of
- * its own process. If the old list names no process that is to be ended, it is removed instead. A list is for processes
- * of one PID namespace: processes of another namespace seem to be gone. -ENAMETOOLONG: a path is too long. */
+ * while the first process runs, the list of the second process is process_registry.PID.json, with the second process's
+ * pid. When a new list takes the place of the list of a process that is gone, the old list is renamed in the same way,
+ * with the pid of its own process. If the old list names no process that is to be ended, it is removed instead. A list
+ * is for processes of one PID namespace: processes of another namespace seem to be gone. -ENAMETOOLONG: a path is too
+ * long. */
 int32_t memstow_shutdown_files(const char *log, const char *registry);
 
 /* The stages of a shutdown, one after the other: refuse new work, finish the work that is there, stop what does not

@@ -25,8 +25,8 @@ def features():
 
 
 def run(*argv, status=0, **options):
-    """Runs a command and returns it completed, with its output as text. Fails if the exit status is not `status`. With
-    status=None, every exit status is allowed.
+    """Runs a command, and returns the completed process with its output as text. Fails if the exit status is not
+    `status`. With status=None, every exit status is allowed.
 
     If a signal ended the process, the status is minus the signal's number."""
     argv = [str(a) for a in argv]

@@ -34,8 +34,8 @@ extern bool next_is_glibc, next_spares;
 
 enum next_kind { NEXT_GLIBC, NEXT_FOREIGN, NEXT_MIMALLOC };
 
-/* The allocator that serves raw memory. NEXT_FOREIGN: the program brought it. A block that is not ours can look
- * like one of ours, but only over a foreign allocator. */
+/* The allocator that serves raw memory. NEXT_FOREIGN: the program brought it. A block that is not ours can look like
+ * one of ours only if the allocator is NEXT_FOREIGN. */
 extern enum next_kind next_found;
 
 /* Chooses the allocator. Falls back to the program's or glibc's allocator when mimalloc is wanted but not built in. */

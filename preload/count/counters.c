@@ -13,7 +13,7 @@
 
 enum {
     NARROW_EVENTS = 15, /* a site with more events gets a wide counter, which is faster */
-    WIDE_RUN = 16,      /* a slot takes so many wide counters at a time, minus one (see new_wide) */
+    WIDE_RUN = 16,      /* the wide counters in a run; a slot takes a run at a time (see new_wide) */
 };
 
 static struct series wide = {.type = SNAP_WIDE,

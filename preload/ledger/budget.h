@@ -15,7 +15,7 @@
 
 /* Steps in which the memory runs out. Each step restricts more than the step before it. */
 enum budget {
-    BUDGET_SOON, /* it is time to look for old stacks. budget_pays says how much memory must be in use before that */
+    BUDGET_SOON, /* so much memory is used that it is time to look for old stacks; how much depends on budget_pays */
     /* A new stack must take the place of an old one (fold.h). If it cannot, the event counts at the nearest outer
      * stack. Threads get no more counters of their own. */
     BUDGET_STACKS,

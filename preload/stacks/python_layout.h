@@ -32,7 +32,7 @@ struct python_layout {
     uint32_t bytes_start;
     /* text_ascii: where the characters of an ASCII string begin; text_other: where those of any other string begin. */
     uint32_t text_length, text_state, text_ascii, text_other;
-    uint32_t text_kind_shift; /* the state's bits from this one up: width of a character (3 bits), compact, ASCII */
+    uint32_t text_kind_shift; /* state >> this: bits 0 to 2: width of a character; bit 3: compact; bit 4: ASCII */
     uint32_t runtime_finalizing;
     uint8_t entry_owner;
     uint8_t fixed; /* the minor version if it is in one of the tables below; else 0 */

@@ -65,10 +65,10 @@ extern uint32_t stack_unmappings;
 static inline void stack_note_unmapping(void) { __atomic_fetch_add(&stack_unmappings, 1, __ATOMIC_RELEASE); }
 
 struct stack;
-/* Tells stack.c where the pointer to its data of the calling thread is. `memory`: the address of this pointer, in the
- * thread's entry of the table of threads (thread_inside.h); NULL: the thread has no entry any more. Call the function
- * when the thread has just got an entry, before the thread asks for a site. The pointer may still lead to the data of
- * an earlier thread, which are used again. */
+/* Tells stack.c where to find the pointer to the calling thread's struct stack. `memory`: the address of this pointer,
+ * in the thread's entry of the table of threads (thread_inside.h); NULL: the thread has no entry any more. Call the
+ * function when the thread has just got an entry, before the thread asks for a site. If the pointer still leads to the
+ * struct of an earlier thread, this struct is used again. */
 void stack_use(struct stack **memory);
 
 /* A function of site.c, which sets this pointer. It returns the site of an untagged stack (tree.h) whose innermost call

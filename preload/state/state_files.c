@@ -203,8 +203,9 @@ static uint64_t sum_of(const struct state_manifest *manifest) {
 }
 _Static_assert(sizeof(struct state_manifest) % 8 == 0 && sizeof(struct state_entry) % 8 == 0, "summed by words");
 
-/* Whether an entry of a manifest makes sense. Its generation must not be above the manifest's: the name of the value's
- * file contains the generation, so a value that is put later could get the same name. */
+/* Whether an entry of a manifest makes sense. Its generation must not be above the manifest's. Otherwise the file of a
+ * value of a later generation could get the name of this entry's file, because a name is made of the id and the
+ * generation. */
 static bool is_sound_entry(const struct state_entry *entry, uint64_t generation) {
     return entry->id[0] && memchr(entry->id, 0, MEMSTOW_STATE_ID + 1) && entry->generation <= generation;
 }

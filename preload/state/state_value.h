@@ -1,7 +1,8 @@
 /* state_value.h — one value of the store: its bytes, the owner for which the ledger counts them, and the list that the
  * value is in.
- * In: ids and lists of values. Out: new values without bytes; the value with an id. The bytes of a value that nobody
- * uses any more are freed. This file does not know which loop a value belongs to. No hook may call its functions. */
+ * In: ids and lists of values. Out: a new value, which has no bytes yet; the value that a list has for an id. The bytes
+ * of a value that nobody uses any more are freed. This file does not know which loop a value belongs to. No hook may
+ * call its functions. */
 #ifndef MEMSTOW_STATE_VALUE_H
 #define MEMSTOW_STATE_VALUE_H
 

@@ -85,7 +85,8 @@ check(0, "count", options=("--baseline=noisy.txt", "--update-baseline", "--runs=
 check(0, "count", options=("--baseline=base.txt", "--runs=2", "--fail-over=50K"))
 check(0, "count", options=("--baseline=noisy.txt", "--runs=1", "--fail-over=0"))
 
-# The check passes if a suppression names the growth. The check reports each line of the file that suppresses nothing.
+# The check passes if a line of the suppressions file names the growth. If a line suppresses nothing, the check reports
+# that line.
 pathlib.Path("known.txt").write_text("# known\nfunction=leak  module=(program) until=2999-12-31\nfunction=never\n"
                                      "owner=model:UNET until=2001-01-01\n")
 known = ("--baseline=base.txt", "--runs=1", "--fail-over=50K", "--suppressions=known.txt")

@@ -7,8 +7,8 @@ than 1 MB. The program has two peaks early, so that both pictures of the peak in
 begins. A view of the latent takes a megabyte as long as a node or the node cache has the view, which may be long. So
 views do not count, and at most one of them is there at the end. An iteration may free its memory late, so readings are
 taken in four iterations at each end of a span, and the least of the four counts. Two earlier readings do not count,
-because the first readings themselves take memory. If measuring begins at iteration 20, the list of the last 32 run
-reports (4 KiB each) still grows.
+because the first readings themselves take memory. If measuring begins at iteration 20, the growth of the first span
+includes some run reports (4 KiB each), because the list of the last 32 run reports is not full yet.
 
 While the loop runs, the report names its values by loop and id. memstow leaks finds nothing. The values are gone when
 the loop is forgotten."""

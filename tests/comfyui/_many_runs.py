@@ -52,8 +52,9 @@ def warm_up(comfy, least):
 def measure(first, count, with_retained, windows=1):
     """Warms up. Then measures the growth of `count` runs, `windows` times in a row, and asserts that the least growth
     is below 1 MiB. Python now and then takes one more arena of 1 MiB, which is no growth unless it happens each time.
-    memstow's trace of decisions is a ring of 1 MiB that fills once, by 4 KB a run. glibc keeps freed memory, and its
-    amount changes by a megabyte within a few runs; `with_retained` says whether this memory counts."""
+    The growth includes memstow's trace of decisions, a ring of 1 MiB: each run adds 4 KB to it until it is full. glibc
+    keeps freed memory, whose amount changes by a megabyte within a few runs. `with_retained` says whether this memory
+    counts."""
     with Comfy("memstow", ffn=4096) as comfy:
         warm_up(comfy, first)
         owner, grown = comfy.owners()["CLIP"]["id"], []

@@ -1,6 +1,6 @@
 /* A driver whose functions only return values, for cases that the simulated driver does not have; a test double. Memory
- * is only numbers. Each call, also by memstow itself, sets errno. cuMemAlloc first checks that errno still has the
- * value that the program set. */
+ * is only numbers. Each call sets errno, also when memstow itself calls. cuMemAlloc first checks that errno still has
+ * the value that the program set. So memstow must restore errno after its own calls. */
 #include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>

@@ -172,8 +172,8 @@ assert outcomes("worst") == {"hangs": "unfinished"}, results("worst")
 assert 500 < clock[0] <= 560 - 5, f"{clock[0]} s, and the archive has 5"
 
 # --- a process that SIGKILL does not end, because it waits in the driver. Here, a replaced `kill` leaves it alive.
-# Often the process that is left was started by the part. Its first thread has ended and another thread still runs, so
-# it looks like a zombie
+# stuck: this process is the part itself. stuck_below: the part has started it, and it looks like a zombie, because its
+# first thread has ended and another thread still runs. left_over: the part has started it, and then has ended
 
 kill, ENDS = runner._child.kill, runner._child.ENDS
 WAITS = """

@@ -80,8 +80,9 @@ WARNINGS = re.compile(r"took [12]\d\.\d s to close, more than 10 s|"
 
 
 def check(life):
-    """Asserts that the program was gone within 30 s and left nothing. Also asserts a limit on its growth from the tenth
-    second after the close on. This limit is 10 % of its size at the close, but at least 1 MiB and at most 5 MiB."""
+    """Asserts that the program was gone within 30 s and left nothing. Also asserts a limit on its growth, which is
+    measured from ten seconds after the close. This limit is 10 % of the program's size at the close, but at least 1 MiB
+    and at most 5 MiB."""
     assert not life["left_processes"] and not life["left_traces"] and life["exit_status"] == 0, life
     assert life["verdict"] != "failed" and life["gone_seconds"] is not None and life["gone_seconds"] <= 30, life
     assert life["growth_bytes"] <= 5 << 20 and life["growth_bytes"] <= max(1 << 20, life["close_bytes"] / 10), life

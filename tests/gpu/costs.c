@@ -6,8 +6,9 @@
 #include "gpu.h"
 
 enum { TIMES = 5, LARGEST = 1024, FEW = 1 << 20, MANY = 1 << 26 };
-/* Sizes in MiB of the calls that are made while a kernel runs. BESIDE is for STEPS, PIECE for MORE. MORE has one size
- * only, because to pin more memory than this may take longer than the kernel runs. */
+/* Sizes in MiB of the calls that are made while a kernel runs: BESIDE for the calls in the table STEPS below, PIECE for
+ * those in the table MORE. MORE has only one size, because pinning more memory than this may take longer than the
+ * kernel runs. */
 static const size_t BESIDE[] = {2, 64, LARGEST};
 enum { PIECE = 64 };
 static const double ENOUGH = 0.3, LEAST = 0.05; /* seconds that the kernel should run, and must */

@@ -172,8 +172,9 @@ assert support.report()["misuses"] == []
 # in the damaged size, glibc might read an invalid address instead.
 assert run("byte-3-3c-aligned", "small")[1][0] == ABORTED
 
-# memstow leaves a pointer to no block to glibc. It does the same with a pointer to the raw block that glibc gave out,
-# which begins in front of the program's block.
+# If the program frees or resizes a pointer that is not the start of a block, memstow passes the pointer on to glibc.
+# memstow does the same with a pointer to the raw block that glibc gave out. The raw block begins in front of the
+# program's block.
 for which in ("stack", "static", "inside", "odd", "odd by eight", "in front", "in front, resized", "in front, aligned"):
     check(which, "none", message=False)
 

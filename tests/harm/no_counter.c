@@ -8,9 +8,9 @@
  *
  * filtered: after the strictest sandbox was refused, because the thread has a filter.
  *
- * library: after the function prctl forbade the counter.
+ * library: after libc's function prctl forbade the counter.
  *
- * number: after the system call forbade the counter.
+ * number: after syscall(SYS_prctl, …) forbade the counter.
  *
  * beside: another thread is in the strictest sandbox. */
 #define _GNU_SOURCE

@@ -1,8 +1,8 @@
 # needs: deb:chromium deb:chromium-driver pip:selenium==4.51.0
 # timeout: 200
-"""A button copies the rows of a table as text, in their order, as filtered, with tabs between the columns. The button
-says how many rows it copied. Of a table of more than 10,000 rows it copies 10,000, and says so. The call stack of a
-site can be copied, too."""
+"""A button copies a table as text, with tabs between the columns. It copies the rows that the filter leaves, in the
+order in which the page shows them, and says how many rows it copied. It copies at most the first 10,000 rows. If the
+table has more, the button says so. The call stack of a site can be copied, too."""
 from _page import Browser, report, size_text
 from _ledger import MIB, Ledger
 

@@ -1,8 +1,8 @@
 # needs: cc deb:chromium deb:chromium-driver pip:selenium==4.51.0
 # timeout: 300
 """The view "Blocks" has each whole block on a CUDA device, with its device, kind, owner and call stack, as in --json. A
-comparison of one process shows which blocks came, went and stayed, with sums of their own beside those of the host. The
-driver is simulated, a test double."""
+comparison of two snapshots of one process shows which blocks came, went and stayed. It has separate sums for the blocks
+on devices and for those of the host. The driver is simulated, a test double."""
 import support
 from _devices import _simulated
 from _page import Browser, Data, report, size_text, two_snapshots

@@ -1,8 +1,8 @@
 # needs: cc deb:chromium deb:chromium-driver pip:selenium==4.51.0
 # timeout: 200
 """The tables of CUDA memory in a file contradict one another, or a mapping has a kind that does not exist. The page
-shows what it can. It has the blocks on devices only if the process used CUDA. Each of these blocks has the row of its
-own site, also on a device with an impossible number. Nothing fails in the browser. In a build with AddressSanitizer,
+shows what it can. It has the blocks on devices only if the process used CUDA. Each of these blocks is shown with its
+own site, even if its device has an impossible number. Nothing fails in the browser. In a build with AddressSanitizer,
 the test also notices each read outside of a table."""
 import support
 from _page import Browser, Data, report

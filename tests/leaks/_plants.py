@@ -1,7 +1,7 @@
 """Programs that leak as real ones did, and one that does not: _plants.py NAME RUNS [STEP [READINGS]]. Each makes RUNS
 runs of an honest node and, unless NAME is clean, of a node that leaks. Then it prints "ready" and waits for a line.
-With STEP it also prints "step" after every STEP runs, and waits. With READINGS the nodes then run READINGS times
-outside of runs; each time is followed by an empty run and "step".
+With STEP it also prints "step" after every STEP runs, and waits. With READINGS it goes on after "ready": READINGS
+times, it calls the nodes outside of any run, makes an empty run, prints "step", and waits.
 
 The table at the end has the expected owner and function of each leak."""
 import asyncio, functools, gc, json, logging, mmap, os, pathlib, re, sys, threading, weakref

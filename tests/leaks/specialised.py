@@ -1,6 +1,6 @@
 # timeout: 300
 """The native part of a call stack changes below one line of Python, as when CPython specialises a call. A leak of such
-a line is found in any number of runs that allow a verdict, with all of its memory. A full cache of such a line is no
+a line is found after 10 runs as well as after 24, and all of its memory is counted. A full cache of such a line is no
 leak, and leaves no doubt. If memory grew in too few runs, and nothing else is found, the verdict is "cannot tell"."""
 import re
 

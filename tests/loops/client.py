@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Tests how a client puts inputs into a request, without a server. A value that JSON would change, such as a tuple, is
 sent as bytes beside the JSON, and is read as the same value. A value that only pickle can express is refused. The test
-also shows to which address the describer sends its requests if it is given a URL, and which answers have no text."""
+also checks the node that describes images: to which address it sends its requests if it is given a URL, and which
+answers it refuses because they have no text."""
 import importlib.util, json
 
 from _graphs import refused

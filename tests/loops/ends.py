@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """How loops end, over a double of the store and of ComfyUI's queue. If a run is interrupted, if ComfyUI refuses a
 prompt, or if a node blocks an OUTPUT, the message names iteration, workflow and node. If an input cannot be kept, the
-message names the input. A condition may raise SystemExit, or an exception whose text cannot be had, and the callers
-that wait for the loop are told. A loop that is closed while its node still runs counts as cancelled. A loop that gets
-no thread leaves nothing. Only a loop's own prompts reach it, no loop starts on the server's thread, and the log tells
-of a run that takes long."""
+message names the input. If a condition raises SystemExit, or an exception whose text cannot be had, the loop fails with
+a message that says so. A loop that is closed while its node still runs counts as cancelled. A loop that gets no thread
+leaves nothing behind. Only a loop's own prompts reach it, no loop starts on the server's thread, and the log tells of a
+run that takes long."""
 import threading, types
 
 from _double_host import Pack, Queue, end_of, logged

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Hostile names, ids and values, over a double of the store and of ComfyUI's queue. An id or a name is refused if it
-contains the end of a line, NUL or half of a character. An id is also refused if it begins like memstow's own ids. The
-message about an id names the node. A value that looks like the driver's own list of outputs is carried as it is. In an
-id, `/`, brackets and a colon have no special meaning. A node class whose own code fails gives an error that names the
-class. The cost of an element does not grow with the size of its batch. The log tells of a loop that takes long."""
+contains a control character (such as a line break or NUL) or a lone surrogate. An id is also refused if it begins like
+memstow's own ids. The message about an id names the node. A value that looks like the driver's own list of outputs is
+carried as it is. In an id, `/`, brackets and a colon have no special meaning. A node class whose own code fails gives
+an error that names the class. The cost of an element does not grow with the size of its batch. The log tells of a loop
+that takes long."""
 import time, types
 
 from _double_host import Pack, Queue, end_of, logged

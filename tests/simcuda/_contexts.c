@@ -198,7 +198,8 @@ static void *leave_an_end_and_wait(void *context) {
     return NULL;
 }
 
-/* Waits deep in the stack. The frames of earlier calls are above this function's frame, and nothing overwrites them. */
+/* Waits with a large array on the stack, to which nothing is written. The frames of earlier calls lie inside the array,
+ * so nothing overwrites them. */
 __attribute__((noinline)) static void hear_below_old_frames(void) {
     char hole[HOLE];
     __asm__ volatile("" : : "r"(hole) : "memory");

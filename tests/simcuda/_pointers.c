@@ -76,7 +76,8 @@ static void differ(const char *what, int all, int which, const struct answer *is
     exit(1);
 }
 
-/* Whether the value may differ: only the driver's memory has the attribute, or the attribute depends on the address. */
+/* Whether the value of the attribute may differ, either because only the driver's memory has the attribute, or because
+ * the value depends on the address. */
 static int is_apart(int which) {
     return which == CU_POINTER_IPC_CAPABLE || which == CU_POINTER_DEVICE_POINTER || which == CU_POINTER_RANGE_START ||
            which == CU_POINTER_MAPPING_BASE || which == CU_POINTER_BUFFER_ID || which == CU_POINTER_MEMORY_BLOCK_ID ||

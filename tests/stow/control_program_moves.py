@@ -1,6 +1,7 @@
 # timeout: 200
 """The program answers a request by moves that it makes itself. The progress of these moves is reported, also on a
-terminal. If the client takes the request back, they end. Moves that the program makes later run to their end."""
+terminal. If the client cancels the request, these moves stop early. The program can still complete them with later
+moves of its own."""
 import pathlib, sys
 
 for room in ("harm", "cli"):

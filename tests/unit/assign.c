@@ -149,9 +149,9 @@ static void refused(uint32_t model, uint64_t start, uint64_t length) {
     cr_expect_eq(live_of(models[0]), firsts);
 }
 
-/* Makes the sites of all models, and then uses up all room for counters: that of the slot, and that of the shared slot,
- * which serves the others. So an assignment is refused although its site exists. Returns the first model without a
- * counter. */
+/* Makes the sites of all models, and then uses up all room for counters, in this slot and in the shared slot, which
+ * serves a thread whose own slot has no room. So an assignment is refused although its site exists. Returns the index
+ * of the first model without a counter. */
 static uint32_t use_up(uint32_t site, uint32_t slot) {
     uint32_t sites[MODELS], i = 1, shared = MODELS - 1;
     for (uint32_t k = 1; k < MODELS; k++) cr_assert(tags_number((struct snap_tag){.model = models[k]}));

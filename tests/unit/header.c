@@ -136,7 +136,8 @@ Test(header, key_leaves_the_site_alone_and_depends_on_address_mark_and_secret) {
     cr_assert_lt(same_mark, 200);
 }
 
-/* A note lies where glibc writes nothing: directly behind the header or, in large blocks, 16 bytes behind it. */
+/* A note lies where glibc writes nothing: directly behind the header or, in blocks of 960 bytes and more, 16 bytes
+ * further behind. */
 Test(header, a_note_has_room_in_its_block) {
     static char block[2048];
     const bool none = false, spare = true;

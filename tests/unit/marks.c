@@ -35,7 +35,8 @@ enum { LINE = 64, TURNS_EACH = 40, EVENTS_EACH = 20 };
 static struct thread *both[2];
 static pthread_barrier_t turn;
 
-/* Makes a wide counter in each of its turns. Two threads take turns. */
+/* Two threads take turns. In each of its turns, a thread counts so many events at a new site that the site gets a wide
+ * counter (counters.h). */
 static void *make_counters(void *second) {
     for (uint32_t i = 0; i < 2 * TURNS_EACH; i++) {
         pthread_barrier_wait(&turn);

@@ -1,5 +1,6 @@
-// Which blocks are samples: distances are exponentially distributed, and differ from those that libm computes by at
-// most one part in 100 million. Each block is taken with its own chance, whatever came before.
+// Which blocks are samples. The distances between picked bytes are exponentially distributed. Each distance is compared
+// with one that is computed by libm's log(): they may differ by one byte plus one part in 100 million. Each block is
+// taken with its own chance, whatever came before.
 #include <criterion/criterion.h>
 #include <math.h>
 

@@ -214,8 +214,9 @@ static void spread_end(struct proc_table *table) {
  * so the order of the steps decides:
  * - Processes that are to be kept are marked first, whatever else the registry says.
  * - Running programs are kept, and so are their children, except for registered children.
- * - A process may share only a session or group with a running program, as all processes of a service do. It is ended
- *   if it is registered, but not because of an inherited mark. */
+ * - A registered process is ended even if it shares a session or group with a running program, as all processes of a
+ *   service do. A process that is not registered, but shares a session or group with a running program, is not ended
+ *   because of an inherited mark. */
 static void cmd_reap_mark(struct reap *reap) {
     struct proc_table *table = &reap->table;
     mark_ancestors(table);

@@ -18,7 +18,7 @@ enum {
     COST_SEGMENT_AGAIN = 8, /* the number of a segment that the file has already */
     COST_FIRST = 3,         /* the first line of a segment */
     COST_LINE = 25,         /* a further line of a segment */
-    COST_EXPECTED = 1,      /* a further line, if it also came next when the line before it was written last */
+    COST_EXPECTED = 1,      /* a line B after a line A, if B also came after A the last time that A was written */
     COST_FRAME = 40         /* the texts of a frame that the file does not have yet */
 };
 

@@ -22,8 +22,7 @@ struct html_side {
     struct symbols *symbols;
     /* Three arrays by node: the node's first child, its next sibling, and 1 + its first leaf. 0 stands for none. */
     uint32_t *child, *sibling, *leaf;
-    /* by frame: the index in `levels` at which the frame's lines begin: first their number, then the lines; 0 if the
-     * frame is not named yet */
+    /* by frame: the index of the frame's entry in `levels`, or 0 if the frame is not named yet */
     uint32_t *frame_lines;
 };
 

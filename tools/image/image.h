@@ -89,7 +89,7 @@ struct image {
     struct snap_tag *tags;
     struct snap_owner *owners;
     struct snap_thread *threads;
-    struct snap_large *large;      /* a record's `site`: 1 + index of the block's total; 0: none */
+    struct snap_large *large;      /* the field `site` is 1 + the index of the block's total, or 0 if it has no total */
     struct snap_mapping *mappings; /* site: as in `large` */
     struct origin *origins;        /* filled by origin_stacks.h */
     struct snap_misuse *misuses;   /* filled by misuse_image.h */

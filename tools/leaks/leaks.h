@@ -33,7 +33,8 @@ struct leak_holder {
 struct leak_finding {
     uint32_t site;        /* LEAK_NO_SITE: the rest of an owner */
     uint32_t stacks;      /* number of growing stacks */
-    uint32_t example;     /* site whose stack is shown; in a rest, where runs left most memory. LEAK_NO_SITE: none */
+    uint32_t example;     /* the site whose stack is shown; for a rest, its site where runs left most memory.
+                           * LEAK_NO_SITE: none */
     uint32_t model, node; /* ids of names; 0: none */
     uint64_t live_bytes, live_blocks;
     uint32_t oldest, newest; /* indices of the first and last run that left memory; UINT32_MAX: none */

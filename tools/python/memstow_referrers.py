@@ -707,8 +707,8 @@ def find(targets: list[Any], ignored: Iterable[int] = (), deadline: Optional[Dea
 
 
 def is_final(found: list[Holder]) -> bool:
-    """Whether one of the holders has a whole path and the best rank. A longer search cannot find a better holder. A
-    path is not whole if the search ended before it reached a name."""
+    """Whether one of the holders has the best rank and a whole path, so that a longer search cannot find a better
+    holder. A path is not whole if the search ended before it reached a name."""
     best = best_rank()
     return any(holder.is_whole and holder.rank <= best for holder in found)
 

@@ -2,9 +2,9 @@
 
     memstow run --python-objects -- python3 -m pytest -p pytest_memstow --memstow
 
-With `--memstow`, the plugin measures. Two things are then errors (exit status 4): memstow did not start the process, or
-a limit makes no sense. Otherwise a check that measures nothing would pass. Without `--memstow`, nothing is measured,
-and limits are ignored. The markers have the names and the meaning of pytest-memray's markers:
+With `--memstow`, the plugin measures. It is then an error (exit status 4) if memstow did not start the process, or if a
+limit makes no sense: without this error, a check that measures nothing would pass. Without `--memstow`, nothing is
+measured, and limits are ignored. The markers have the names and the meaning of pytest-memray's markers:
 
     @pytest.mark.limit_memory("24 MB")   fails when the test has more than 24 MB at once, above what was live before
     @pytest.mark.limit_leaks("1 MB", filter_fn=None, warmups=0)

@@ -20,8 +20,8 @@ static const char *state_name(uint32_t state) {
 
 /* --- the differences as text --- */
 
-/* Whether the kind of memory is one for which CUPTI never names the library that asked for the memory. These kinds are
- * pools, and memory that CUPTI reports by the call that made it. */
+/* Whether CUPTI never names the library that asked for memory of this kind. This holds for pools, and for memory that
+ * CUPTI reports only as calls: physical memory, its mappings, and reserved addresses. */
 static bool is_told(uint32_t kind) {
     return kind == SNAP_CUDA_PHYSICAL || kind == SNAP_CUDA_MAPPING || kind == SNAP_CUDA_RESERVED ||
            kind == SNAP_CUDA_POOL;
