@@ -48,7 +48,7 @@ Test(stow_ahead, pauses_and_goes_on) {
         munmap(p, SPAN);
         if (in_time) return;
     }
-    cr_assert_fail("in %d tries the threads were never paused before they had made everything ready", TRIES);
+    cr_assert(false, "in %d tries the threads were never paused before they had made everything ready", TRIES);
 }
 
 Test(stow_ahead, makes_pages_the_process_s_own) {
