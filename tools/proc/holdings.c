@@ -38,13 +38,14 @@ static void describe_socket(struct handle *handle, const struct sockets *sockets
              entry ? entry->text : "not a TCP, UDP or Unix socket that /proc lists");
 }
 
-/* Whether a descriptor probably came from the process's parent. This is so if the descriptor is 0, 1 or 2, or is
- * /dev/null, or has the same file as 0, 1 or 2. Descriptors 0, 1 and 2 come first in the list of handles. */
+/* Whether a descriptor probably came from the process's parent. This is so if the descriptor is 0, 1 or 2, if it is
+ * /dev/null, or if it is no socket and has the same file as 0, 1 or 2. The search for such a file ends at the first
+ * handle above 2, because descriptors 0, 1 and 2 come first in the list of handles. */
 static bool is_standard(const struct holdings *holdings, const char *target, int fd) {
     if (fd <= 2) return true;
     if (holdings_begins(target, "/dev/null")) return true;
     for (size_t i = 0; i < holdings->handle_count && holdings->handles[i].fd <= 2; i++)
-        if (strcmp(holdings->handles[i].what, target) == 0 && target[0] != 's') return true;
+        if (strncmp(holdings->handles[i].what, target, sizeof holdings->handles[i].what - 1) == 0) return true;
     return false;
 }
 

@@ -14,7 +14,7 @@
 struct handle {
     int fd; /* the descriptor; -1: the thing is only mapped */
     enum handle_kind kind;
-    bool standard;      /* the descriptor is 0, 1 or 2, has the same file as one of these, or is /dev/null */
+    bool standard;      /* the descriptor is 0, 1 or 2, or /dev/null, or has the same file (not socket) as 0, 1 or 2 */
     uint64_t mapped_at; /* address, for things that are only mapped */
     char what[256];
 };
