@@ -41,8 +41,8 @@ need_venv() {
     [ -x build/venv/bin/pip ] || python3 -m venv --clear build/venv
 }
 
-# once NAME COMMAND…: runs a slow set-up step, unless the step has succeeded before with the same COMMAND. The commands
-# of a step are joined by &&, because set -e has no effect inside it.
+# once NAME COMMAND…: runs a slow set-up step, unless the step has succeeded before with the same COMMAND. If COMMAND is
+# a function, join its commands by &&: bash ignores set -e in the function, because once calls it in front of &&.
 once() {
     local stamp="build/.done-$1" words="$*"
     [ "$(cat "$stamp" 2>/dev/null)" = "$words" ] && return 0

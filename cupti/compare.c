@@ -27,9 +27,9 @@ static void compare_note_named(struct comparison *self, const struct snap_cupti_
     snprintf(to->source, sizeof to->source, "%s", source);
 }
 
-/* Whether a difference counts. In the first comparison each difference counts, and makes its block suspect. In later
- * comparisons a difference counts only if an earlier comparison made the block suspect. A newer record of the same
- * address clears `suspect`. */
+/* Makes the block suspect, and returns whether its difference counts. In the first comparison each difference counts.
+ * In later comparisons a difference counts only if the block was suspect already. The block is no longer suspect when
+ * a newer record of its address comes, or when a comparison finds equal sizes. */
 static bool compare_differs(const struct comparison *self, struct seen *seen) {
     bool counts = !self->again || seen->suspect;
     seen->suspect = true;

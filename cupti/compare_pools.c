@@ -1,7 +1,11 @@
-/* compare_pools.c — see compare_pools.h. CUPTI's records and the ledger both list the pools that the program made. In
- * the ledger a block may have no pool: if the program's call names none, the driver takes the device's present pool,
- * which may be another one than the default pool. So memory from pools is compared by device. CUPTI counts such memory
- * in multiples of 512 bytes. */
+/* compare_pools.c — see compare_pools.h.
+ * - Pools that the program made are compared one by one. CUPTI's records and the ledger both list them.
+ * - Memory from pools is compared by device, not by pool, because the ledger does not know the pool of each block. If
+ *   the program's call names no pool, the driver takes the device's present pool, which may be another one than the
+ *   default pool.
+ *
+ * CUPTI counts memory from pools in multiples of 512 bytes. So CUPTI's bytes of a device are right if they lie between
+ * the ledger's bytes and the ledger's bytes with each block rounded up. */
 #include "cupti/compare_pools.h"
 
 #include <string.h>

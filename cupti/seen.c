@@ -178,8 +178,9 @@ static void seen_allocated(struct seen *slot, const struct cupti_memory *record,
  * - If `owed` is above 0, records of frees of earlier blocks are still to come, and this free counts as one of them.
  *   But if the free began more than LATE_NS after the allocation of the live block, those records were lost, and the
  *   free is that of the live block.
- * - If `owed` is not above 0, the free is that of an earlier block if two things are true: it began before the
- *   allocation of the live block, and no free after that allocation is known. */
+ * - If `owed` is not above 0, the free is that of an earlier block if it began before the allocation of the live block.
+ *   Exception: the record of a free that began after this allocation has come already. That record was perhaps counted
+ *   as the free of an earlier block, so the present record counts as the free of the live block. */
 static bool is_of_another(const struct seen *slot, uint64_t when) {
     if (slot->owed > 0) return when <= slot->timestamp + LATE_NS;
     return when < slot->timestamp && slot->released <= slot->timestamp;
@@ -210,9 +211,9 @@ bool seen_record(const struct cupti_memory *record, const char *source) {
     return true;
 }
 
-/* Records of an ended context may still come, so the CONTEXTS contexts that ended most recently are remembered. A new
- * context never has the number of an ended one, so the two cannot be confused. Memory of pools belongs to no context,
- * so it stays (is_of_context). */
+/* Ends all live blocks of the context. Memory of pools belongs to no context (is_of_context), so it stays. Records of
+ * allocations in the context may still come; their blocks are gone, too. So the CONTEXTS contexts that ended most
+ * recently are remembered. A new context never has the number of an ended one, so the two cannot be confused. */
 void seen_context_ended(uint32_t context) {
     ended[ended_count++ % CONTEXTS] = context;
     for (size_t i = 0; i < SLOTS; i++)

@@ -139,8 +139,8 @@ struct memstow_share {
 
 /* All live memory that has an owner, divided by model, node and run. Each byte is in one share. Writes at most
  * `capacity` shares to `out`, each of `size` bytes (sizeof(struct memstow_share)), and returns the number of all
- * shares. Several shares may have the same model, node and run. The call takes about as long as one call of
- * memstow_owner_figures. */
+ * shares. The memory of one model, node and run may be in several shares, for example after memstow_owner_adopt: add
+ * these shares up. The call takes about as long as one call of memstow_owner_figures. */
 int64_t memstow_shares(struct memstow_share *out, uint32_t capacity, uint32_t size);
 
 /* --- scopes: whose memory a thread allocates --- */
@@ -169,11 +169,16 @@ int32_t memstow_scope_swap(const struct memstow_scopes *now, struct memstow_scop
 /* Writes the scopes of this thread, and changes nothing. */
 int32_t memstow_scope_save(struct memstow_scopes *out);
 
-/* A load phase of this thread: until the phase ends, the thread allocates memory that is to stay, such as weights. The
- * scope, not the phase, says which owner has the memory. From an owner's first phase on, device memory that is
- * allocated in the owner's scope outside of all phases of the thread counts as short-lived: memstow leaves it to the
- * driver, and never moves it. For an owner that has never had a phase, all device memory may move. Phases nest, and go
- * on when the thread's scopes are replaced. -EINVAL: the owner is no model or custom. Since 1.10. */
+/* Begins a load phase of this thread: until the phase ends, the thread allocates memory that is to stay, such as
+ * weights. The scope, not the phase, says which owner has the memory. Phases decide which device memory may move:
+ *
+ * - If an owner has never had a phase, all its device memory may move.
+ * - From an owner's first phase on, device memory that a thread allocates in the owner's scope may move only if the
+ *   thread is in a phase, of any owner. Other device memory of the scope counts as short-lived: memstow leaves it to
+ *   the driver, and never moves it.
+ *
+ * Phases nest, and go on when the thread's scopes are replaced. -EINVAL: the owner is no model or custom. Since
+ * 1.10. */
 int32_t memstow_load_begin(uint32_t owner);
 /* Ends the thread's innermost phase. -EPERM: there is none. Since 1.10. */
 int32_t memstow_load_end(void);
@@ -336,14 +341,15 @@ enum memstow_request_kind {
     MEMSTOW_ASK_HOLDERS = 8, /* say in the trace what holds the blocks of the call stacks in `text` (docs/control.md) */
 };
 
-/* Waits for the next request, at most `milliseconds`. 1: `out` is a request; 0: no request came, or a signal came. From
- * the first call on, the program answers requests of all kinds except COLLECT and HOLDERS; before that, memstow answers
- * them. If the environment variable MEMSTOW_PRESSURE or MEMSTOW_IDLE is set, the triggers that memstow begins by itself
- * come to the program as requests, too. -ENODEV also in a sandbox, where no request can come any more. */
+/* Waits for the next request of any kind except COLLECT and HOLDERS, at most `milliseconds`. 1: `out` is a request; 0:
+ * no request came, or a signal came. Until the first call, memstow answers requests of these kinds; from the first call
+ * on, the program must answer them. If the environment variable MEMSTOW_PRESSURE or MEMSTOW_IDLE is set, the triggers
+ * that memstow begins by itself come to the program as requests, too. -ENODEV also in a sandbox, where no request can
+ * come any more. */
 int32_t memstow_request_next(struct memstow_request *out, uint32_t milliseconds);
 /* As memstow_request_next, but only for some kinds of requests: `kinds` has a bit 1 << MEMSTOW_ASK_… for each kind.
- * From the first call on, the program answers requests of these kinds, and memstow answers the others. Before the first
- * call, COLLECT and HOLDERS are refused. Since 1.6. */
+ * From the first call on, the program must answer requests of these kinds. memstow answers requests of kinds that the
+ * program has never asked for, except COLLECT and HOLDERS, which it refuses. Since 1.6. */
 int32_t memstow_request_of(struct memstow_request *out, uint32_t kinds, uint32_t milliseconds);
 /* Answers a request with a number (bytes, or -errno) and a line of text. -ENOENT: no request with this ticket waits for
  * an answer. */
@@ -367,7 +373,8 @@ int64_t memstow_peak(uint32_t anew);
  * The bytes of a value never change. They lie in memory or in a file, and are counted once, for the owner
  * `state:LOOP/ID` (MEMSTOW_STATE). memstow_stow, memstow_restore and triggers move them by the owner's policy; a
  * trigger with the policy free leaves them. Values outlive runs. They end when they are released, when the loop is
- * closed, or when the process ends in any way; values below a prefix stay on the disk. A forked child has no loops.
+ * closed, or when the process ends in any way. Exception: if the loop has a prefix (see below), its committed values
+ * stay on the disk when the process ends, and, with keep = 1, when the loop is closed. A forked child has no loops.
  * -ENODEV also in a sandbox. */
 struct memstow_state_options {
     uint32_t size;

@@ -358,9 +358,9 @@ def summarize(results):
 
 
 def answer_signals():
-    """Each of these signals ends the runner and the running tests, even if it was ignored when the runner started (by
-    nohup, or in the background of a script). A program under test would inherit that the signal is ignored, but it does
-    not inherit a handler."""
+    """Makes these signals end the runner and the running tests. Sets a handler even for a signal that was ignored when
+    the runner started (by nohup, or in the background of a script). So the programs under test do not ignore it either:
+    a program inherits that a signal is ignored, but it does not inherit a handler."""
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
         signal.signal(number, lambda number, _: sys.exit(128 + number))
 

@@ -39,8 +39,8 @@ def run(*argv, status=0, **options):
 
 
 def memstow(*arguments, **options):
-    """Runs the memstow command. A test that itself runs under memstow has LD_PRELOAD set. The command does not inherit
-    LD_PRELOAD, because a command that is built with sanitizers would not start with it."""
+    """Runs the memstow command, by default without LD_PRELOAD. A test that itself runs under memstow has LD_PRELOAD
+    set, and a command that is built with sanitizers would not start with it."""
     options.setdefault("env", {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"})
     return run(MEMSTOW, *arguments, **options)
 

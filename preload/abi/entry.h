@@ -21,8 +21,10 @@ int64_t entry_result(int64_t result);
 
 /* Copies a text of the program, cut to the capacity. NULL counts as "". False: the text cannot be read. */
 bool entry_text(char *to, size_t capacity, const char *from);
-/* entry_in copies from memory of the program, entry_out to memory of the program. False: the program's pointer is NULL,
- * or its memory cannot be read or written, or a thread has been on its way into a sandbox for too long. */
+/* entry_in copies from memory of the program, entry_out to memory of the program. They return false in these cases:
+ * - The program's pointer is NULL, or its memory cannot be read or written.
+ * - The kernel must not be asked whether the pointer is valid, because a thread is on its way into a sandbox (seccomp),
+ *   and the wait for that thread was too long (seal_settles). */
 bool entry_in(void *to, const void *from, size_t length);
 bool entry_out(void *to, const void *from, size_t length);
 /* Reads the size of the program's structure from its first field. Returns that size, but at most `most`. -EFAULT: the

@@ -23,8 +23,8 @@ void *arena_take_table(size_t length);
  * the table finds 0 there, or the old content. */
 void arena_drop(void *memory, size_t length);
 
-/* Notes in the ledger where the library's own memory lies. NULL: there is no ledger. Set once, before there is a second
- * thread. Call arena_note_grown after a table has grown. */
+/* A pointer to the function that notes in the ledger where the library's own memory lies. NULL: there is no ledger. The
+ * pointer is set once, before there is a second thread. Call arena_note_grown after a table has grown. */
 extern void (*arena_grown)(void);
 static inline void arena_note_grown(void) {
     if (arena_grown) arena_grown();

@@ -50,8 +50,9 @@ bool ids_mark(struct ids *self, uint32_t id) {
     return true;
 }
 
-/* Clears the summary's bit of an empty word. Another thread may add an id to this word meanwhile: it sets the summary's
- * bit after the word's. So if the bit is cleared too early, this thread or the other one sets it again. */
+/* Clears the summary's bit of an empty word. Another thread may add an id to the word meanwhile: it writes the id to
+ * the word first, and sets the summary's bit then. If it sets that bit before this thread clears it, this thread finds
+ * the id in the word, and sets the bit again. */
 static void clear_summary(struct ids *self, uint32_t word) {
     __atomic_fetch_and(&self->summary[word / 64], ~ids_bit(word), __ATOMIC_SEQ_CST);
     if (__atomic_load_n(&self->words[word], __ATOMIC_SEQ_CST))

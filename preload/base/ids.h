@@ -14,8 +14,9 @@ enum { IDS_LIMIT = 1 << 24, IDS_NONE = UINT32_MAX };
 struct ids {
     uint64_t words[IDS_LIMIT / 64], summary[IDS_LIMIT / 64 / 64]; /* only touched pages cost memory */
     uint64_t count;
-    /* the index of the word at which ids_take begins to search, unless its `from` is higher. If another thread adds an
-     * id during a search, that id may lie in a lower word */
+    /* Words with a lower index than this one are empty, so ids_take skips them. There is one exception: if a thread
+     * adds an id while another thread is in ids_take, the new id may lie in a skipped word. So if ids_take finds no id,
+     * it searches the skipped words, too. */
     uint32_t lowest;
 };
 

@@ -175,10 +175,10 @@ static void walk_on(const struct index *self, struct index_walk *walk) {
     while (__atomic_load_n(&table[walk->first], __ATOMIC_RELAXED) != EMPTY) walk->first++;
 }
 
-/* Moves the record of slot i to the first slot without a record between its hash's position and i, if there is one. The
- * record is written there before it is removed from slot i. A thread may read the new slot before the record is there,
- * and slot i after the record was removed. Such a thread finds no record, and inserts a second one with the same
- * contents (a twin). */
+/* Moves the record of slot i closer to the slot where a search for the record begins: to the first slot from there on
+ * that has no record, if this slot comes before i. The record is written there before it is removed from slot i. Even
+ * so, another thread may miss the record: it reads the new slot before the record is there, and slot i after the record
+ * was removed. Then that thread may insert a second record with the same contents (a twin). */
 static void move_up(const struct index *self, uint32_t *table, uint32_t i, struct index_walk *walk) {
     uint32_t mask = (1u << walk->bits) - 1, slot = table[i];
     for (uint32_t k = index_slot_of(self->hash(id_in(slot)), walk->bits); k != i; k = (k + 1) & mask) {
@@ -194,12 +194,15 @@ static void move_up(const struct index *self, uint32_t *table, uint32_t i, struc
 
 /* Makes slots that are GONE empty, so that searches do not become longer and longer. It goes from the end of a cluster
  * (a row of filled slots between two empty slots) towards the cluster's beginning. In a table that is not dense, it
- * stops at the first record that it meets, because a search for that record may pass the slots before the record.
+ * stops at the first record that it meets: a search for that record may pass slots before the record, and would end at
+ * a slot that was made empty.
  *
- * Other threads may insert meanwhile. If a thread's search passes a slot that is GONE, the thread inserts there or
- * before that slot, never behind it. There is one exception: if a slot becomes GONE after the search has passed it, the
- * thread may insert a record behind that slot. When the slot is made empty, searches end there, and do not find the
- * record until the record moves up. So the record may get a twin: a second record with the same contents. */
+ * Other threads may insert meanwhile. If a thread's search passes a slot that is GONE, the thread inserts in that slot
+ * or before it, never behind it. So later searches find the new record, even if the slot is made empty.
+ *
+ * But a slot may become GONE after a thread's search has passed it. Then the thread may insert a record behind that
+ * slot. When the slot is made empty, searches end there, and do not find the record until the record moves up. So the
+ * record may get a twin: a second record with the same contents. */
 static void index_sweep(uint32_t *table, uint32_t from, uint32_t end, struct index_walk *walk) {
     uint32_t mask = (1u << walk->bits) - 1;
     while (end != from) {

@@ -89,9 +89,9 @@ static const struct link_map *object_of(const void *code) {
     return _dl_find_object((void *)code, &found) ? NULL : found.dlfo_link_map;
 }
 
-/* Returns the first object of the loader's list. A search from there is safe up to libc, because the list begins with
- * the objects with which the program was started, and these stay loaded. They are listed in search order. Objects
- * behind libc may be unloaded at any time. */
+/* Returns the first object of the loader's list. The list begins with the objects with which the program was started,
+ * in search order. libc is one of them. These objects stay loaded, so a search from the first object to libc is safe.
+ * Behind libc, the list also has objects that may be unloaded at any time. */
 static const struct link_map *first_object(void) {
     const struct link_map *object = object_of((const void *)first_object);
     while (object && object->l_prev) object = object->l_prev;

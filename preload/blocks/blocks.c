@@ -74,11 +74,13 @@ static bool make_level(uint32_t k) {
     return has_level(k);
 }
 
-/* Adds level k, unless another thread added it. False: there is no memory, or k is too large. The thread that makes a
- * level may wait for the disk. Other threads wait for that thread, but only for a limited time, because it may never
- * finish: it may be a thread of the parent process, or the thread that the waiting signal handler has interrupted.
- * After that time, the other threads use the level although it has no records yet, and their blocks are counted as lost
- * records. */
+/* Adds level k, unless another thread added it. False: make_level failed, or k is too large.
+ *
+ * If another thread is making the level, and waits for the disk, this call waits for that thread, for a limited time.
+ * After that time it uses the level, although the level has no records yet: blocks that are put there are counted as
+ * lost records. The time is limited because the other thread may never finish, for one of these reasons:
+ * - It is a thread of the parent process, which forked this process meanwhile.
+ * - This call comes from a signal handler, and the handler has interrupted that thread. */
 static bool add_level(uint32_t k) {
     const struct timespec pause = {.tv_nsec = PAUSE_NS};
     if (k >= LEVELS || (!has_level(k) && !make_level(k))) return false;

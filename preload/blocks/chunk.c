@@ -8,9 +8,11 @@
 #include "preload/blocks/heaps.h"
 #include "preload/shared/snapshot.h"
 
-/* CHUNK_MAPPED: the bit of glibc's size word that is set if the chunk is a mapping. SUMS: the check sum of glibc's
- * header is a number from 1 to SUMS. The mark of a block without our header needs no distance, so the 12 bits for the
- * distance hold the sum. header_mark takes a distance in bytes: the sum times UNIT. */
+/* A mark has 12 bits for the distance to the raw block. A block without our header needs no distance, so these bits of
+ * its mark hold the check sum of glibc's header.
+ * - CHUNK_MAPPED: the bit of glibc's size word that is set if the chunk is a mapping.
+ * - UNIT: the bits count the distance in units of UNIT bytes. header_mark takes bytes, so it gets the sum times UNIT.
+ * - SUMS: the check sum is a number from 1 to SUMS. */
 enum { CHUNK_MAPPED = 2, UNIT = sizeof(struct header), SUMS = 4095 };
 
 /* The check sum of glibc's header. It is a remainder of the division by 4095. The change of one byte changes the

@@ -2,12 +2,13 @@
  * In: a block's size, its site and its real start. Out: the same facts from the program's pointer; whether the block is
  * ours; whether the header is intact. It reads these 16 bytes only, and the note in a freed block.
  *
- * The size is the last word, just in front of the block. glibc's own header has the size of a chunk there. The upper
- * bytes of both sizes are 0. So a program that writes one byte 0 just in front of a block damages neither header.
- * (Loops that cut off the end of a text do that when they go one byte too far.)
+ * The size is the last word of the header, just in front of the block. The last word of glibc's own header is a size,
+ * too. The upper bytes of both sizes are 0. So a program that writes one byte 0 just in front of a block does no harm,
+ * with memstow as without it. (Loops that cut off the end of a text do that when they go one byte too far.)
  *
- * The seal is a sum of the mark, the site and the size, so one changed field is noticed. It is never a small number.
- * Memory without a header often has a small number in that place, and is not taken for a header then. */
+ * The seal is a sum of the mark, the site and the size, so one changed field is noticed. Without a key, the seal is
+ * never a small number. So memory without a header, which often has a small number in the seal's place, is not taken
+ * for a header. */
 #ifndef MEMSTOW_HEADER_H
 #define MEMSTOW_HEADER_H
 
@@ -91,8 +92,9 @@ static inline bool header_is_plain(uint32_t mark) {
     return mark == header_mark(header_generation(mark), sizeof(struct header));
 }
 
-/* Whether a block with this mark can have this size: a block of 2^16 bytes or more has one of the flags HEADER_LISTED
- * and HEADER_EARLY. The seal does not show a wrong upper part, because it has only the lower 16 bits of the size. */
+/* Whether a block with this mark can have this size. A size of 2^16 or more needs the flag HEADER_LISTED or
+ * HEADER_EARLY; a size of 2^HEADER_SIZE_BITS or more is always wrong. The seal does not show damage to the upper bits
+ * of a size, because only the lower 16 bits go into the seal. */
 static inline bool header_size_fits(uint32_t mark, uint64_t size) {
     return size >> 16 == 0 || (mark & (HEADER_LISTED | HEADER_EARLY) && size >> HEADER_SIZE_BITS == 0);
 }
@@ -100,7 +102,8 @@ static inline bool header_size_fits(uint32_t mark, uint64_t size) {
 /* --- headers and notes of freed blocks --- */
 
 /* Breaks the seal of a block that is freed, so that nobody takes its header for a valid one: the header may stay in
- * free memory for a long time, and glibc may write the size of a chunk over the header's size. */
+ * free memory for a long time. HEADER_FREED alone is not enough, because glibc may write the size of a chunk over
+ * it. */
 static inline void header_end(struct header *self) {
     /* This is one instruction. The compiler would make four, in each free. */
     __asm__("addl %1, %0" : "+m"(self->seal) : "i"(HEADER_BROKEN));

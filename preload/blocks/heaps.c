@@ -198,11 +198,11 @@ static void *heap_realloc(void *p, size_t size) {
 
 /* In a sandbox there are no heaps: mimalloc would make system calls that may kill the process. Reasons for the options:
  *
- * - Purge delay: mimalloc keeps freed pages for a while, and does not give all of them back even when it is asked to. A
- *   heap of 200 MB that two threads had freed kept 80 MB.
- * - Huge pages would make each heap several MB larger.
- * - Arenas: a heap has some 75 bit maps for each arena, with one bit for 64 KiB. That is 150 KB for mimalloc's usual
- *   arena of 1 GiB.
+ * - The purge delay is 0, so freed pages go back to the system at once. With a delay, mimalloc does not give back all
+ *   of them even when it is asked to: a heap of 200 MB that two threads had freed kept 80 MB.
+ * - Huge pages are off. They would make each heap several MB larger.
+ * - Arenas are small. A heap has about 75 bitmaps for each arena, and a bitmap has one bit for each 64 KiB. For
+ *   mimalloc's usual arena of 1 GiB, that is 150 KB.
  *
  * `malloc` is set last: a thread that gets a block from a heap must find the `free` for it. */
 void heaps_begin(void) {

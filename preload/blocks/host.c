@@ -5,8 +5,10 @@
 #include "preload/blocks/blocks.h"
 #include "preload/blocks/gone.h"
 
-/* Reads the 16 bytes in front of p. If p is page-aligned, host_look_at calls this function only over glibc or mimalloc:
- * with these allocators, p is a block of ours or a chunk of glibc, and both have a header in front. */
+/* Reads the 16 bytes in front of p. If p is page-aligned, it depends on the allocator whether they can be read:
+ *
+ * - Over a foreign allocator, perhaps no memory is there. So host_look_at does not call this function for such a p.
+ * - Over glibc and mimalloc, p is a block of ours or a chunk of glibc, and both have a header in front. */
 bool host_has_header(const void *p) {
     const struct header *header = host_header(p);
     uint32_t mark = header_mark_in(header);

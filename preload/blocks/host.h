@@ -38,7 +38,8 @@ enum { HOST_BEFORE = sizeof(struct header) };
 static inline bool host_on_page(const void *p) { return (uintptr_t)p % OS_PAGE == 0; }
 
 /* If glibc made a mapping for a large block, the block begins at one of three addresses: behind glibc's header, at the
- * next multiple of 64, or at the start of a page. After the block was freed, perhaps no memory is in front of it. */
+ * next multiple of 64, or at the start of a page. After such a block was freed, the 16 bytes in front of it may be
+ * unmapped. They must not be read then (gone_is_unmapped). */
 enum { HOST_CHUNK_IN_PAGE = 0x10, HOST_ALIGNED_FIRST = 64 };
 
 static inline bool host_may_be_first(const void *p) {
@@ -53,8 +54,8 @@ static inline struct header *host_header(const void *p) { return (struct header 
  * tracked_page. So a program does not write it by accident.
  *
  * - Over a foreign allocator every block has a key.
- * - Over glibc and mimalloc, plain blocks have none, because the fast path has no time for it. If damage makes the seal
- *   of a plain block yield the mark of another kind of block, the missing key shows the damage.
+ * - Over glibc and mimalloc, plain blocks have no key, because the fast path has no time for it. All other blocks have
+ *   one. If damage makes a plain block look like another kind of block, its key is missing, so the damage is noticed.
  * - Blocks that were made before the next allocator was known have a key: their mark is not plain. */
 static inline uint32_t host_key_of(const void *p, uint32_t mark) {
     return header_key((uintptr_t)p, mark, (uintptr_t)&tracked_page);

@@ -135,8 +135,9 @@ static void mappings_submit(struct event *event) {
     while (!__atomic_compare_exchange_n(&queue_head, &head, (uint32_t)(event - events + 1), true, __ATOMIC_SEQ_CST,
                                         __ATOMIC_RELAXED));
     uint64_t signals = 0;
-    /* Signals stay blocked until this thread has looked at the queue again, because other threads leave events in the
-     * queue for the thread that has the table. */
+    /* While this thread has the table, other threads leave their events in the queue for it. Signals stay blocked until
+     * this thread has looked at the queue again. Otherwise a signal handler could keep this thread from applying
+     * these events, for example by longjmp. */
     bool blocked = lock_out_signals(&signals);
     while (__atomic_load_n(&queue_head, __ATOMIC_SEQ_CST) && take_table()) {
         apply_queue();

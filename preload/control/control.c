@@ -32,8 +32,8 @@
 #include "preload/vram/vram_ahead.h"
 #include "preload/base/seal.h"
 
-/* The stack also holds the thread-local storage of all libraries that the program was linked with. A large page does
- * not fit into it, so only the pages that are touched cost memory. */
+/* The size of a thread's stack. It is large because the stack also holds the thread-local storage of all libraries that
+ * the program was linked with. It is too small for a huge page, so only the pages that are touched cost memory. */
 enum { STACK = 1536 * 1024 };
 enum { BEGIN_SECONDS = 2 }; /* the longest time that control_stop waits for a thread that starts the listener */
 static const uint64_t SECOND = 1000000000, PAUSES = 1ull << 31;
@@ -292,10 +292,12 @@ static bool may_enter_sandbox(void) {
     return seal_is_set() || __atomic_load_n(&tracked_page.entering, __ATOMIC_SEQ_CST);
 }
 
-/* Whether another thread is on its way into a sandbox, which may kill a thread that we start now. If so, the start is
- * put off: if the other thread does not get into the sandbox, it calls control_retry, which starts our thread. But the
- * other thread may have turned back just before it could see put_off. So we look once more, and start after all if no
- * thread is on its way any more. */
+/* Whether the listener must not be started now: a thread is in a sandbox or on its way into one, and the sandbox may
+ * kill the thread that we start. If so, sets put_off: a thread that does not get into its sandbox calls control_retry,
+ * which starts the listener if put_off is set.
+ *
+ * That thread may have called control_retry just before put_off was set. So we look once more afterwards, and return
+ * false if no thread is on its way any more. */
 static bool is_put_off(void) {
     if (likely(!may_enter_sandbox())) return false;
     __atomic_store_n(&page.put_off, true, __ATOMIC_SEQ_CST);

@@ -34,8 +34,9 @@ bool requests_take_back(uint64_t ticket);
 
 /* --- for the program and the worker: taking requests, answering them --- */
 
-/* Kinds of requests, as bits. REQUESTS_OLD: the kinds that memstow_request_next asks for. If the program has not
- * asked for one of these, memstow's worker answers requests of this kind. */
+/* Sets of kinds of requests: the bit of a kind is 1 << kind. REQUESTS_ALL: all kinds. REQUESTS_OLD: the kinds that
+ * memstow_request_next asks for. memstow's worker answers each kind of REQUESTS_OLD until the program asks for that
+ * kind. Only the program can answer the other kinds. */
 enum { REQUESTS_OLD = 0x1E, REQUESTS_ALL = 0x19E };
 
 /* Waits for the program's next request of these kinds. From the first call on, the program answers these kinds. Returns

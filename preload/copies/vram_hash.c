@@ -49,8 +49,9 @@ static int vram_hash_make(const struct vram_driver *driver, struct vram_hash *se
     return error;
 }
 
-/* The driver takes long to translate the kernel's text. So a context in which the driver could not load the kernel is
- * not tried again, unless another context fails later (`without` holds one context). */
+/* If the driver could not load the kernel in this context before, the call fails at once: another attempt would take
+ * long, because the driver translates the kernel's text. Only the latest context without the kernel is remembered
+ * (`without`). */
 int vram_hash_begin(const struct vram_driver *driver, struct vram_hash *self, cuda_handle context) {
     if (self->without == context || (self->context && self->context != context)) return NOT_SUPPORTED;
     int error = self->unsettled ? vram_hash_wait(driver, self, SETTLE_MS) : 0;

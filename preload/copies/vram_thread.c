@@ -93,9 +93,11 @@ void vram_thread_ended(void) {
     vram_thread_wake();
 }
 
-/* Does the next piece of work. Returns how many milliseconds to wait for the next piece, or 0 if there may be one
- * already. The exiting thread either waits for this piece of work, or keeps this thread from beginning it. For this,
- * at_work is set before `leaving` is read, and the exiting thread sets `leaving` before it reads at_work. */
+/* Does the next piece of work, unless the program has begun to end (`leaving`). Returns how many milliseconds to wait
+ * for the next piece, or 0 if there may be one already.
+ *
+ * This function sets at_work before it reads `leaving`. The exit handler sets `leaving` before it reads at_work. So
+ * either the exit handler sees at_work and waits, or this function sees `leaving` and begins no work. */
 static uint32_t next_work(uint32_t (*step)(void)) {
     thread_store(&at_work, 1);
     uint32_t wait = thread_load(&leaving) ? VRAM_THREAD_NOTHING : do_errand() ? 0 : step();

@@ -68,8 +68,8 @@ static uint64_t *make_chunk(struct thread *self, uint32_t index) {
     return chunk->words;
 }
 
-/* When memory is short, only the two slots that belong to no thread may grow. They stay small, because each of them has
- * at most one counter a site. */
+/* Whether the slot may get a new chunk of counters. When memory is short, threads get no new chunks, but the two slots
+ * that belong to no thread do. These two need little memory: each of them has at most one counter a site. */
 static bool may_grow(const struct thread *self) {
     return self->slot < SNAP_THREAD_FIRST || likely(!budget_is_full(BUDGET_STACKS));
 }

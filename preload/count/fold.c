@@ -47,8 +47,10 @@ static struct {
     struct tree_walk tree;    /* where the present step is in the tree of stacks, or in the index of tagged sites */
     struct peak_walk picture; /* where the present step is in the pictures of the peak */
     uintptr_t slot;           /* the pin (pin.h) of the thread that does the slice */
-    /* next: when the next slice may begin. spent: the nanoseconds of all slices during which `poor` was true and
-     * budget_pays was 0 (the previous fold, too, had found too few sites). */
+    /* next: when the next slice may begin.
+     * spent: how long folds took that found too few sites, in nanoseconds. A slice is added if three things hold at
+     * its end: `of_runs` is false, `poor` is true, and budget_pays is 0 (the last fold that ended found too few sites,
+     * too). */
     uint64_t next, spent;
     /* wants: budget_wants when this fold began; lost: how many stacks were lost when the previous fold ended */
     uint64_t wants, lost;
@@ -195,8 +197,9 @@ static bool is_of_earlier_run(uint32_t site) {
     return run && run != tags_run();
 }
 
-/* Whether a site without a stack holds counts of dead stacks of an old run. After many later runs, these counts go to
- * the site of the first run of the old run's group (owner_first_of). */
+/* Whether the counts of a site without a stack may move to a site of another run. Old runs form groups, and the first
+ * run of each group gets the counts of the other runs (owner_first_of). The counts stay where they are if the site has
+ * live blocks, belongs to a mapping, or is in fold.pictured. */
 static bool may_join(uint32_t site, const struct snap_counter *sum) {
     struct snap_site record = site_record(site);
     return is_dead(sum) && snap_site_stack(record) == TREE_ROOT && !ids_has(fold.pictured, site) &&
@@ -248,8 +251,8 @@ static enum progress know_sites(void) {
     return done_if(fold.at >= count);
 }
 
-/* Hides the chosen sites that have a tag, and all sites with a tag that were made meanwhile. If some of them are in
- * use, show_used_sites shows them again. */
+/* Hides the chosen sites that have a tag. Also hides sites with a tag that are so new that know_sites has not added
+ * them to fold.known. If a hidden site is in use, show_used_sites shows it again. */
 static enum progress hide_tagged(void) { return done_if(site_hide_tagged(fold.known, fold.going, &fold.tree.index)); }
 
 static enum progress hide_of_runs(void) { return done_if(site_hide_tagged(NULL, fold.going, &fold.tree.index)); }
@@ -279,9 +282,9 @@ static void show_site(uint32_t site) {
     ids_remove(fold.going, site);
 }
 
-/* Whether look-ups find the site. A site that was being made during the hiding was not hidden: its stack got the site
- * afterwards. Such a site counts as used even if nothing is ever counted at it, because it may be the site of a
- * mapping. */
+/* Whether look-ups find a site that was chosen for removal. They do if another thread was still making the site when
+ * sites were hidden, and made it known afterwards. is_used takes such a site for used, even if nothing is ever counted
+ * at it, because it may be the site of a mapping. */
 static bool fold_is_shown(uint32_t site) {
     if (is_tagged(site)) return site_known_tagged(site_record(site)) == site;
     return __atomic_load_n(site_of_stack(site), __ATOMIC_RELAXED) == site;
@@ -300,9 +303,10 @@ static bool next_chunk(uint32_t *chunk) {
     return true;
 }
 
-/* Hidden sites that are in use are shown again: a thread still had their ids when they were hidden. By now no thread
- * will count an allocation at a site that is still hidden. But a thread may be just freeing the site's last block, so
- * the next step waits once more (docs/stacks.md). Pictures of the peak that begin after that contain no hidden site. */
+/* Makes look-ups find those hidden sites again that are in use: a thread still had their ids when they were hidden. No
+ * thread will count an allocation at a site that stays hidden. But a thread may be in the middle of freeing the last
+ * block of such a site. So the next step waits for all threads once more (docs/stacks.md). A picture of the peak that
+ * begins after this wait contains no hidden site. */
 static enum progress show_used_sites(void) {
     uint32_t chunk;
     if (!next_chunk(&chunk)) {
@@ -317,8 +321,8 @@ static enum progress show_used_sites(void) {
     return PROGRESS_MORE;
 }
 
-/* Returns the tag for the counts of a removed site that has the tag `number`: the same owners, but the first run of its
- * group in place of an old run (owner_first_of). 0: there is no memory for the tag. */
+/* Returns the tag that gets the counts of a removed site with the tag `number`. It has the same owners, but if the run
+ * is old, the first run of that run's group takes its place (owner_first_of). 0: there is no memory for the tag. */
 static uint32_t heir_tag(uint32_t number) {
     struct snap_tag tag = tags_at(number);
     uint32_t first = owner_first_of(tag.run);

@@ -41,8 +41,8 @@ void origins_arrive(struct origins_thread *thread);
 bool origins_of_descriptor(uint32_t fd, struct snap_origin *out);
 bool origins_of_thread(uint32_t tid, struct snap_origin *out);
 
-/* Calls visit for each site that an origin refers to. The caller makes sure that no thread is about to note an origin
- * with another site (fold.h). */
+/* Calls visit for each site that an origin refers to. The site of an origin that is noted meanwhile may be missed. The
+ * caller makes sure that no thread can note an origin with a hidden site (fold.h). */
 void origins_sites(void (*visit)(uint32_t site));
 
 #pragma GCC visibility pop

@@ -41,10 +41,12 @@ static struct stray *new_stray(uint32_t tid) {
 }
 
 /* Whether the thread has left an earlier hook by longjmp. `inner` is an address in the stack frame of the earlier hook,
- * `slot` an address in the stack frame of the present hook. If `slot` is not below `inner`, the frame of the earlier
- * hook is gone. If the earlier hook ran on the alternate stack, it ran in a signal handler. This handler is over, too,
- * because the thread runs on another stack now. (stack_has_left does the same, but needs the bounds of the stack, which
- * are not known here.) */
+ * `slot` an address in the stack frame of the present hook. While the thread is on the alternate signal stack, the
+ * answer is false. Otherwise the earlier hook was left in two cases:
+ * - `slot` is not below `inner`: the frame of the earlier hook is gone.
+ * - `inner` is on the alternate stack: the earlier hook ran in a signal handler, and this handler is over.
+ *
+ * stack_has_left answers the same question, but needs the bounds of the stack, which are not known here. */
 static bool stray_has_left(uintptr_t inner, uintptr_t slot) {
     stack_t other;
     if (os_call(SYS_sigaltstack, 0, &other) < 0 || other.ss_flags & SS_ONSTACK) return false;

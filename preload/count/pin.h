@@ -12,8 +12,10 @@
 #pragma GCC visibility push(hidden)
 
 /* A hook that may count at any site is pinned from the look-up of the site until it has counted. `slot` is as in struct
- * caller (stack.h). The fast path pins as PIN_OWN does, without pin_begin, and only if `pinned` is 0. `pinned` of
- * thread_nobody is never 0, so a thread without a slot never takes the fast path. */
+ * caller (stack.h).
+ * The fast path does not call pin_begin. It pins as PIN_OWN does, and only if the thread's field `pinned`
+ * (thread_inside.h) is 0. In thread_nobody this field is never 0, so a thread without a slot never takes the fast
+ * path. */
 enum pin {
     PIN_OWN,   /* the thread was not pinned before */
     PIN_OUTER, /* an outer hook, which a signal interrupted, is pinned already */

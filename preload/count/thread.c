@@ -120,8 +120,9 @@ static uint32_t take_used_slot(void) {
 }
 
 /* Sets the quantum: how many bytes a thread may hold back from the running total. The quantum shrinks as threads come,
- * but a thread that sleeps keeps its larger one. 2,048 threads hold back 832 KiB at most (16 x 16 KiB + 16 x 8 + 32 x 4
- * + 64 x 1 + 128 x .5 + ...), and each further thread one byte: less than 895 KiB with all THREAD_SLOTS in use. */
+ * but a thread that sleeps keeps its larger one. So the limit for all threads is the sum of the quanta with which they
+ * began. For 2,048 threads it is 832 KiB: 16 x 16 KiB + 16 x 8 KiB + 32 x 4 KiB + 64 x 1 KiB + 128 x 0.5 KiB + ... Each
+ * further thread adds one byte: with all THREAD_SLOTS in use, the limit is less than 895 KiB. */
 static void set_quantum(uint32_t threads) {
     static const struct {
         uint32_t threads, quantum;
@@ -266,9 +267,10 @@ void thread_give_up(struct thread *self) {
 
 /* --- the whole process: its beginning, a fork, the names of its threads --- */
 
-/* When a thread sets a key that is not among the first KEYS_AT_HAND, glibc calls calloc. If the program has a calloc in
- * front of ours, the thread may be in the middle of that calloc. So in this case no key is used, and the slots of ended
- * threads are found later (free_slots_of_the_dead). */
+/* Makes the pthread key that tells the end of a thread, unless a thread that sets it could enter the program's calloc
+ * twice. glibc calls calloc when a thread sets a key that is not among the first KEYS_AT_HAND. If the program has a
+ * calloc in front of ours, the thread may already be in that calloc when it sets the key. Without a key, the slots of
+ * ended threads are found later (free_slots_of_the_dead). */
 static void make_end_key(void (*at_end)(void *)) {
     if (end_key_made || LIBC(pthread_key_create)(&end_key, at_end) != 0) return;
     end_key_made = end_key < KEYS_AT_HAND || !symbol_before("calloc");

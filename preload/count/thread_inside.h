@@ -16,8 +16,9 @@ struct thread {
      * is due, which adds these bytes to the running total. If a signal handler interrupts an update, bytes may be lost:
      * the running total is wrong then, but never a counter. */
     uint64_t drift, limit, quantum;
-    /* here: the counter for events without a recorded call stack; NULL: the stack of every event is recorded. If `here`
-     * is NULL, `nowhere` is so large that no sum with it equals a seal (header.h); else it is 0. */
+    /* here: the counter for events without a recorded call stack; NULL: the stack of every event is recorded.
+     * nowhere: the fast path of free adds it to the sum that must equal the seal of the block (header.h). If `here` is
+     * NULL, `nowhere` is so large that the sum equals no seal, so the fast path is not taken. Otherwise it is 0. */
     struct snap_counter *here;
     uint64_t nowhere;
     struct snap_counter *always; /* as `here` if no event has a recorded stack; else NULL */

@@ -1,7 +1,8 @@
-/* cuda_blocks.c — see cuda_blocks.h. The table has levels of slots, each four times as large as the level before. A key
- * may be in one of only a few slots of each level. If none of these is free, an insertion makes the next level. A key
- * is a number and its space, in one word. A thread claims a record by setting bit 0 of the key, for as long as it works
- * on the record. A thread that looks for a claimed key waits a short time. */
+/* cuda_blocks.c — see cuda_blocks.h. A key is the number that identifies a block, and the kind of this number (enum
+ * cuda_space), in one word. The table has levels of slots, each four times as large as the level before. A key may be
+ * in one of only a few slots of each level. If none of these is free, an insertion makes the next level. While a thread
+ * works on a record, bit 0 of the record's key is set: the record is claimed. Another thread that looks for this key
+ * waits a short time. */
 #include "preload/cuda/cuda_blocks.h"
 
 #include <string.h>

@@ -21,17 +21,19 @@ bool cuda_captures_any(void);
 bool cuda_captures_hold_off(void);
 void cuda_captures_go_on(void);
 /* Call it before the driver begins a capture. Returns the capture's slot in the list, as one bit, or 0 if the list is
- * full or its lock stayed taken. While another thread is between hold_off and go_on, this function waits, because that
- * thread may be about to call the driver, and this call would break the new capture. It stops waiting one second after
- * hold_off: by that time the driver's wait has begun, and a wait that began before the capture does not break it. */
+ * full or its lock stayed taken. While other threads are between cuda_captures_hold_off and cuda_captures_go_on, the
+ * function waits for them: a call of the driver that they make after the capture has begun could break the capture. One
+ * second after the latest cuda_captures_hold_off, it no longer waits: by that time the call has begun, and a call that
+ * began before the capture does not break it. */
 uint64_t cuda_captures_begin(cuda_handle stream, const struct cuda_target *target);
 /* Call one of these two with the result of cuda_captures_begin: cuda_captures_began if the driver has begun the
  * capture, or cuda_captures_never_began if the driver could not begin it. `number` is the result of
  * cuda_device_capture. If it is 0, because the driver does not tell the number, the capture gets a number of ours. */
 void cuda_captures_began(uint64_t where, uint32_t number);
 void cuda_captures_never_began(uint64_t where);
-/* Returns the number of the capture that began on this stream and goes on, or 0 if there is no such capture. A capture
- * that began on another stream, and that an event drew this stream into, does not count. */
+/* Returns the number of the capture that began on this stream and goes on, or 0 if there is no such capture. A stream
+ * can also join the capture of another stream, by waiting for an event of that stream. Such a capture does not count
+ * here. */
 uint32_t cuda_captures_find(cuda_handle stream);
 /* Call cuda_captures_of_stream before the driver ends a stream or its capture, and cuda_captures_of_context before the
  * driver ends a context. They return the slots of the captures that would end, one bit each. When the driver has ended

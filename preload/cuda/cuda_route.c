@@ -81,10 +81,11 @@ int cuda_route_meant(const char *base, int version, uint64_t flags) {
     return best;
 }
 
-/* `memory`: beginnings of the names of functions that concern memory, captures or binding. Some of these functions
- * neither allocate, free nor bind memory. `harmless` has their names, without a suffix such as _v2. Each name is whole:
- * a new function whose name only begins in the same way is not harmless. `families`: beginnings of the names of more
- * harmless functions. tests/real/cuda_names compares these lists with NVIDIA's headers. */
+/* Lists for cuda_route_is_unknown_memory. tests/real/cuda_names compares them with NVIDIA's headers.
+ * - `memory`: beginnings of the names of functions that concern memory, captures or binding.
+ * - `families`: beginnings of the names of those among them that neither allocate, free nor bind memory.
+ * - `harmless`: more functions that do none of this. The list has their whole names, without a suffix such as _v2, so
+ *   that a new function whose name begins like one of these does not count as harmless. */
 static const char *const harmless[] = {
     "cuArray3DGetDescriptor",
     "cuArrayGetDescriptor",

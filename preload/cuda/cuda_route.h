@@ -5,8 +5,8 @@
  *
  * An entry (a line of cuda_table.h) has CUDA_SLOTS hooks, which call different functions. The first hook is exported,
  * for callers that the loader bound to it: it calls the function that the process would have found without memstow. The
- * other hooks are for addresses that were returned at run time: from a second CUDA runtime, or from a driver whose
- * resolver returns other functions than its symbols. */
+ * other hooks are for other functions of the same name, whose addresses were returned at run time: the function of a
+ * second CUDA runtime, or one that the driver's resolver returns and that is not the one that the driver exports. */
 #ifndef MEMSTOW_CUDA_ROUTE_H
 #define MEMSTOW_CUDA_ROUTE_H
 

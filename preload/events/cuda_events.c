@@ -195,9 +195,9 @@ void cuda_events_made_physical(const struct cuda_call *call, cuda_memory memory,
     cuda_events_sample(&block, here);
 }
 
-/* Held while a call of the program adds a user to a handle or to opened memory, or removes one. A handle or memory
- * without users is gone. The users of physical memory change without this lock. put_back also adds a user without this
- * lock. */
+/* A handle, or memory of another process that was opened, is gone when it has no users. This lock is held while a call
+ * of the program adds or removes such a user; only put_back adds one without the lock. The users of physical memory
+ * change without this lock, too. */
 static struct lock using;
 
 static bool begin_using(void) {

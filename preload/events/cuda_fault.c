@@ -39,9 +39,10 @@ static uint32_t faults, told_at; /* told_at: 1 + how many contexts had ended at 
 
 /* --- the ring of blocks that were freed most recently --- */
 
-/* A free of memory of cudaMalloc waits for the device, so a call stack adds little to its cost. A free in the order of
- * a stream is cheap: there only a block of a model gets a call stack. Of 6,300 instructions for a pair of
- * cuMemAllocAsync and cuMemFreeAsync in a model's scope, 200 are for this stack. */
+/* Whether the call stack of the block's free is recorded. For memory of cudaMalloc it always is: such a free waits for
+ * the device, so a call stack adds little to its cost. A free in the order of a stream (cuMemFreeAsync) is cheap. So
+ * for all other memory, the stack is recorded only if the block belongs to a model. It costs 200 of the 6,300
+ * instructions of a pair of cuMemAllocAsync and cuMemFreeAsync in a model's scope. */
 static bool has_stack(const struct snap_cuda_block *block, uint32_t owner) {
     return owner || block->kind == SNAP_CUDA_DEVICE_MEMORY;
 }

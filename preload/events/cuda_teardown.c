@@ -1,6 +1,8 @@
-/* cuda_teardown.c — see cuda_teardown.h. A teardown gets its number before the driver is called, and removes only
- * blocks that were there at that moment, because after the driver's call another thread may get the same numbers for
- * new blocks, and the same handle for a new graph or context. */
+/* cuda_teardown.c — see cuda_teardown.h. As soon as the driver has ended blocks, another thread may get a new block
+ * with the address of one that ended, or blocks of a new graph or context with the same handle. The teardown must not
+ * remove these new blocks. So teardowns are numbered: each gets its number before the driver is called. A block keeps
+ * the newest number at the time when it came (`ends`). A teardown removes only blocks with a lower number than its
+ * own. */
 #include "preload/events/cuda_teardown.h"
 
 #include "preload/base/forked.h"

@@ -44,8 +44,11 @@ int __dup2(int fd, int to);
 int __fcntl(int fd, int command, ...);
 mqd_t __mq_open_2(const char *name, int flags);
 /* glibc has these two functions since 2.36. They are declared here, because the library may be built with an older
- * glibc than it runs with. Newer functions whose names are plain words (fsopen, open_tree) have no hook: where libc
- * lacks such a function, a library that is opened later may define it, and the hook would not know this definition. */
+ * glibc than it runs with.
+ *
+ * Other functions that an older glibc lacks (fsopen, open_tree) have no hook, because their names are plain words. If
+ * libc lacks such a function, a library that is opened later may define its own function of this name, and the hook
+ * would not know it. */
 int pidfd_open(pid_t pid, unsigned flags);
 int pidfd_getfd(int process, int fd, unsigned flags);
 

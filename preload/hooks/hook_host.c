@@ -211,8 +211,9 @@ __attribute__((noinline)) static void *stamp_slow(struct header *header, size_t 
     return header + 1;
 }
 
-/* Counts a block if the thread has no wide counter (counters.h) for its site yet, or if a signal handler has forked
- * this process meanwhile. The thread must be pinned; its pin ends here. */
+/* The slow cases of stamp_pinned: the thread has no wide counter (counters.h) for the site yet, or a signal handler has
+ * forked this process meanwhile. Counts the block, unless the process is not tracked. The thread must be pinned; its
+ * pin ends here. */
 __attribute__((noinline)) static void *stamp_at(struct header *header, size_t size, uint32_t site) {
     site = process_tracked() ? account_alloc(site, size) : SNAP_SITE_UNKNOWN;
     pin_end(PIN_OWN);
@@ -698,9 +699,11 @@ static void *resize_known(void *p, const struct host_known *block, size_t size, 
 }
 
 /* Lets the allocator behind ours resize a block that was freed before. If the allocator accepts the pointer, the
- * result is a block again. glibc's realloc hardly examines a freed chunk, so it gets only a chunk that would be the
- * same without us. (Chunks of aligned blocks would begin elsewhere without us, so glibc does not get them.) If the
- * memory of the chunk is unmapped, the program ends by SIGSEGV, as without us. */
+ * result is a live block. `raw`: the pointer that the allocator gets; NULL: it gets misuse_nobody().
+ *
+ * glibc's realloc hardly examines a freed chunk. The chunk of an aligned block would begin elsewhere without us, so
+ * glibc gets misuse_nobody() in place of such a chunk. If the memory of a block is unmapped, glibc gets `raw` all the
+ * same, and the program ends by SIGSEGV, as without us. */
 static void *resize_freed(void *p, void *raw, size_t size, struct caller caller) {
     const struct host_known none = {0};
     const struct next_allocator *from = allocator_of(&none);

@@ -146,7 +146,8 @@ HOOK void *mremap(void *old, size_t old_length, size_t length, int flags, ...) {
 
 /* Makes the range plain memory (not stowed) before the program gives its mapping a property. Otherwise the property
  * would be lost when stowed memory comes back in a new mapping. Returns false if the range could not be made plain.
- * In a sandbox the range stays as it is, because nothing moves there any more. */
+ * In a sandbox (-EPERM) the range stays as it is, and the result is true: stowed memory comes back in its old mapping
+ * there, so the property is not lost. */
 static bool make_whole_to_mark(uintptr_t start, size_t length) {
     int error = stow_note_whole(start, length, false);
     return !error || error == -EPERM;
@@ -224,8 +225,9 @@ HOOK int pkey_mprotect(void *start, size_t length, int protection, int key) {
     return result;
 }
 
-/* A move in progress touches no memory after stow_note_change. If the call locks the memory that exists (MCL_CURRENT),
- * stowed memory comes back first. Later moves leave locked memory alone (STOW_LOCKED, STOW_LOCKS_FUTURE). */
+/* First waits for moves in progress (stow_note_change). With MCL_CURRENT, the program wants the memory that exists to
+ * stay in memory, so stowed content comes back before the call. After the call, no move takes locked memory
+ * (STOW_LOCKED), and with MCL_FUTURE no memory is moved out at all (STOW_LOCKS_FUTURE). */
 HOOK int mlockall(int flags) {
     uint32_t pass = stow_pass_begin();
     int result = -1;

@@ -25,10 +25,14 @@ extern uint64_t history_devices[SNAP_POINT_DEVICES];    /* by device: its bytes 
 extern const int64_t *history_live[SNAP_POINT_DEVICES]; /* by device: points to the number of its live bytes; NULL:
                                                          * unknown */
 
-/* Whether a change makes a point. `bytes`: the value that changed; `noted`: this value at the newest point. The two
- * must differ by more than SNAP_POINT_STEP. Besides, some time must have passed since the newest point, or `height`,
- * the sum of the curve's values, must be above all points of the present interval (points.h). A change that came too
- * soon is not lost: in front of the next point, another point is added for the values just before it. */
+/* Whether a change makes a point. `bytes`: the value after the change. `noted`: this value at the newest point.
+ * `height`: the sum of the curve's values after the change. Two conditions must be true:
+ *
+ * - `bytes` and `noted` differ by more than SNAP_POINT_STEP.
+ * - Some time has passed since the newest point, or `height` is above all points of the present interval (points.h).
+ *
+ * Changes that come too soon make no points of their own. So, together with the next point, history_add adds a point
+ * for the values that these changes led to. */
 static inline bool history_wants(const struct history_gate *gate, const uint64_t *noted, uint64_t bytes,
                                  uint64_t height) {
     enum { SOON = 1 << 20 };

@@ -27,10 +27,13 @@ struct ledger_identity {
  * safe. */
 extern struct snap_header *ledger_head;
 
-/* Whether this process has begun the present ledger. False in a forked child until it begins a ledger: until then the
- * present ledger is the parent's, and nothing may be recorded in it. If a signal handler called fork, the child goes on
- * with the interrupted code, and begins no ledger meanwhile. The function needs no system call: it reads a page that
- * the kernel wipes in a forked child. (Linux before 4.14 does not wipe it, so the answer in a child is true.) */
+/* Whether this process has begun the present ledger. False in a forked child until the child begins a ledger of its
+ * own: until then the present ledger is the parent's, and nothing may be recorded in it. Any code of the library may
+ * run in such a child: if a signal handler calls fork, the child goes on with the code that the signal interrupted,
+ * before it begins a ledger.
+ *
+ * The function makes no system call. It reads a page that the kernel wipes in a forked child. Linux before 4.14 does
+ * not wipe the page, so there the answer in a child is always true. */
 bool ledger_is_ours(void);
 
 /* Makes the file. Where a file is not safe (docs/decisions/0026-ledger-file.md), makes the ledger in memory, with the

@@ -34,8 +34,9 @@ uint32_t series_take(struct series *self);
  * reasons that series_take has. */
 uint32_t series_take_run(struct series *self, uint32_t count);
 
-/* Where a record lies. Segment k holds 2^k times as many records as the first. So the highest bit of `position` gives
- * the segment, and the other bits the record in it. */
+/* Where a record lies. Segment 0 holds 2^first_bits records, and segment k holds 2^k times as many. The `position` of a
+ * record is its id plus 2^first_bits. So the positions in segment k begin at 2^(first_bits + k). The highest bit of a
+ * position gives the segment, and the bits below it give the record in the segment. */
 struct series_slot {
     uint32_t segment, record;
 };

@@ -68,7 +68,8 @@ static bool is_size(uint64_t word) {
 bool misuse_may_be_chunk(const void *p) { return is_size(((const uint64_t *)p)[-1]); }
 
 /* glibc takes a chunk with CHUNK_NOT_MAIN for part of another heap. It looks for the start of that heap in front of the
- * chunk, at a multiple of 64 MiB, and follows a pointer there to an arena. */
+ * chunk, at a multiple of 64 MiB, and follows a pointer there to an arena. If one of these two addresses cannot be
+ * read, glibc would crash. */
 bool misuse_leads_astray(const void *p) {
     uint64_t word = ((const uint64_t *)p)[-1], arena, there;
     if ((word & (CHUNK_MAPPED | CHUNK_NOT_MAIN)) != CHUNK_NOT_MAIN) return false;
@@ -174,8 +175,8 @@ static void *asked_gone(uintptr_t p, uintptr_t raw, uint32_t mark) {
 }
 
 /* Examines a pointer to a freed block. `found` is the record of this block from gone.h. If another block is in its
- * place now, or if memory cannot be examined, the result's kind is 0. If the block was a mapping, perhaps nothing is
- * mapped at its address any more, not even our header. */
+ * place now, or if memory cannot be examined, the result's kind is 0. All facts about the block come from `found`: the
+ * block's header may be unmapped, if the block was a mapping. */
 static struct misuse of_gone(uintptr_t p, const struct gone *found) {
     uintptr_t raw = p - (found->mark & BLOCK_BARE ? 0 : header_distance(found->mark));
     bool again = !can_look() || usable_at(p, 0) || usable_at(raw, 0);
@@ -283,8 +284,8 @@ static bool has_blocks_of(uint32_t site, uint64_t size) {
  *
  * - The seal yields a size that fits the chunk, too.
  * - The header's site has live blocks.
- * - There is no sign that the size is right: the live blocks of the header's site do not all have this size, and
- *   neither do those of the seal's site.
+ * - No site confirms the size in the header. A site confirms a size if it has live blocks, and all of them have that
+ *   size. Two sites are asked: the site in the header, and the site that the seal yields.
  *
  * The seal or the site may be damaged instead, but the word in front of a block is damaged more often than the words
  * before it. */
@@ -326,10 +327,12 @@ static uint64_t chunk_of(uintptr_t raw, uintptr_t known) {
  * harmless if, without us, the allocator would not have read the damaged words. The allocators read these words:
  *
  * - mimalloc reads nothing in front of a block.
- * - glibc reads the size.
- * - For a mapping, glibc also reads the word where our site is, and takes this word for the distance from the mapping's
- *   start. But damage in the upper bits of a mapping's size is harmless, because the kernel refuses to unmap so much,
- *   and the block stays. */
+ * - glibc reads the word where our size is.
+ * - For a mapping, glibc also reads the word where our site is: without us, it holds the distance from the mapping's
+ *   start.
+ *
+ * There is one exception: if only the upper bits of a mapping's size are damaged, glibc reads them, but the damage is
+ * harmless. The kernel refuses to unmap so much, so the block stays. */
 static struct misuse of_listed(uintptr_t p, const struct block *block, const struct header *header) {
     uintptr_t raw = p - header_distance(block->mark);
     uint64_t size = header->size ^ block->size, site = header_site(header) ^ block->site;

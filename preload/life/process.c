@@ -371,8 +371,9 @@ static enum tracked_stage process_begin_once(void) {
     return TRACKED_YES;
 }
 
-/* If tags are in use and stacks are not sampled, mark_here (tracked.h) is 0. If tags are in use and stacks are sampled,
- * mark_here stays set, but only frees use it. */
+/* If stacks are off and mark_here (tracked.h) is set, malloc counts small blocks at the site sample_here, and looks up
+ * no tag. So when tags come into use, mark_here becomes 0. If stacks are sampled, mark_here stays set: malloc looks up
+ * tags in any case (hook_host.c), and free uses mark_here to recognise blocks at the site sample_here. */
 void process_allow_fast_path(void) {
     tracked_page.note = header_note_sign(header_generation(tracked_mark));
     if (next_found == NEXT_FOREIGN) {
@@ -434,7 +435,8 @@ void process_end(enum snap_state state) {
 
 /* A forked process that becomes another program needs no ledger, so the file of its ledger is removed. If the exec then
  * fails, the process gets a new ledger, as after a fork. The file stays if the process has other threads, which still
- * work in that ledger. In a sandbox nothing is written, because the kernel is not asked for the pid. */
+ * work in that ledger. In a sandbox the ledger stays as it is: the kernel is not asked for the pid, so it is not known
+ * whether the caller is the process itself or a vfork child in its memory. */
 void process_exec(bool before) {
     if (seal_is_set() || !is_ours_to_end()) return;
     if (before) {

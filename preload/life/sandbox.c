@@ -26,8 +26,10 @@ static bool is_strict(long number, long a, long b) {
     return number == SYS_prctl ? b == SECCOMP_MODE_STRICT : a == SECCOMP_SET_MODE_STRICT;
 }
 
-/* PAUSES: how often take_turn tries. All tries together take longer than SHORT_PATIENCE, even on a processor of 5 GHz
- * on which the pause takes only 10 cycles, and a whole try about 20. */
+/* SHORT_PATIENCE: how long control_stop may wait for the end of our threads, unless a filter is set for all threads.
+ * PAUSES: how often take_turn tries to get the turn. Another thread may keep the turn while it waits in control_stop.
+ * So all tries together take longer than SHORT_PATIENCE, even on a processor of 5 GHz on which the instruction `pause`
+ * takes only 10 cycles, and a whole try about 20. */
 enum { SHORT_PATIENCE = 2 /* seconds */, PAUSES = 1 << 29 };
 
 /* One thread at a time has the turn: it stops our threads or starts them again. Meanwhile another thread that enters a
@@ -60,9 +62,10 @@ static bool sandbox_count_out(void) {
     return seen == 1;
 }
 
-/* Whether the call sets a filter for all threads. Such a filter could kill a thread of ours that is still at work. A
- * filter for the calling thread alone cannot kill our thread: our thread is outside of the sandbox, and ends by itself.
- * If the program sets a filter for all threads later, await_our_threads waits until our thread has ended. */
+/* Whether the call sets a filter for all threads. Such a filter could kill a thread of ours that is still at work, so
+ * sandbox_enter waits longer for the end of our threads. A filter for the calling thread alone cannot kill a thread of
+ * ours. So if one has not ended after SHORT_PATIENCE, sandbox_enter leaves it outside of the sandbox, where it ends
+ * later. If the program then sets a filter for all threads, await_our_threads waits for this end. */
 static bool takes_all(long number, long operation, long flags) {
     return number == SYS_seccomp && operation == SECCOMP_SET_MODE_FILTER && flags & SECCOMP_FILTER_FLAG_TSYNC;
 }

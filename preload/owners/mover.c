@@ -22,8 +22,9 @@ static struct {
     uint64_t work, ended;
 } worker;
 
-/* Each call of the program that moves memory gets a number, and a word in this array that ends the call. The call 64
- * numbers later uses the same word. */
+/* Each call of the program that moves memory gets a number, and uses the word of ended_calls at this number modulo
+ * CALLS. To end the call, its number is written into the word. The number of another call that uses the same word does
+ * not end it. */
 enum { CALLS = 64 };
 static uint64_t calls, ended_calls[CALLS];
 static __thread uint64_t this_call __attribute__((tls_model("initial-exec")));

@@ -35,8 +35,8 @@ void mover_leave(const struct mover *self, int64_t moved);
 
 /* --- ending a move early, after its present chunk --- */
 
-/* Call it when this thread begins a call of the program that makes one move, or all moves of a trigger. A demand to end
- * an earlier call does not end this one. */
+/* Call it before this thread makes one move, or all moves of a trigger. These moves then count as a new call, so a
+ * demand to end an earlier call does not end them. */
 void mover_begin_call(void);
 /* Any thread may call. Ends the present move if it goes in the direction `out` and belongs to `owner` (0: any owner).
  * The move may be the program's (for itself or for a request) or that of memstow's worker. Further moves of the same

@@ -57,9 +57,10 @@ static bool list_begin(struct list *list, uint32_t owner, uint32_t which) {
 
 static void list_end(struct list *list) { os_unmap(list->pieces, moving_bytes_of(list)); }
 
-/* The number of bytes of a piece that have not moved. For a move out, these are the bytes that are not stowed. For a
- * move back, these are the bytes that are still stowed. The piece's other bytes may have been moved by an earlier
- * move. */
+/* The number of bytes of a piece that have not moved. For a move back, these are the bytes that are still stowed. For a
+ * move out, this is the length of the piece minus the larger of two numbers:
+ * - the stowed bytes: an earlier move may have stowed some of them
+ * - the bytes that this move has moved: they include pages of files that it dropped, which are not stowed */
 static uint64_t staying_in(const struct stow_piece *piece, bool out) {
     uint64_t away = stow_bytes_within(piece->start, piece->length);
     if (!out) return away;

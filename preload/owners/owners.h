@@ -26,8 +26,9 @@ int owners_retire(uint32_t id);
 /* Sets the policy and priority of an owner. Returns 1 if they have changed, 0 if they were the same, or -errno. */
 int owners_policy(uint32_t id, uint32_t policy, int32_t priority);
 /* owners_idle: sets whether nobody reads or writes the owner's memory. owners_discard: sets whether the content of its
- * device memory need not be kept. owners_load: notes that the program tells memstow when it loads the owner.
- * All return 0 or -errno. */
+ * device memory need not be kept. owners_load: call it when the program begins to load the owner
+ * (memstow_load_begin). From then on, memstow serves device memory for the owner only on threads that are loading.
+ * All three return 0 or -errno. */
 int owners_idle(uint32_t id, bool idle);
 int owners_discard(uint32_t id, bool discard);
 int owners_load(uint32_t id);

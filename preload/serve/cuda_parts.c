@@ -200,9 +200,9 @@ static int assign_of(uint64_t address, struct vram_block *served, uint64_t start
     return result;
 }
 
-/* Finds the block that contains the range, and assigns the range. A thread that moves a block reads which owner has the
- * block, so the block is held meanwhile, and no thread can move it. A block that is off its device cannot change its
- * owner, because the owner that put it away must bring it back. */
+/* Finds the block that contains the range, and assigns the range. Meanwhile a served block is held so that no thread
+ * moves it, because a move reads which owner has the block. If the block is off its device, returns -EBUSY: the owner
+ * that put the block away must bring it back, so the block cannot change its owner. */
 static int cuda_parts_assign_range(uint64_t start, uint64_t end, uint32_t model) {
     struct search search = {.start = start, .end = end};
     struct vram_block *served;

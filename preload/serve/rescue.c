@@ -1,10 +1,11 @@
 /* rescue.c — see rescue.h.
  *
- * The asking thread may hold locks of the program or of Python: PyTorch's allocator, for example, asks with its own
- * lock held. The asking thread may wait for memstow's own thread, which waits for the work on the device, or for
- * another thread's rescue or move. Such a thread might itself wait for a lock that the asking thread holds. So each of
- * these waits has a limit, WAIT_MS. Other locks of memstow are held for a short time, and never while the program is
- * called. */
+ * The thread that requests memory may hold locks of the program or of Python: PyTorch's allocator, for example, makes
+ * its requests with its own lock held. Whatever the requesting thread waits for might itself wait for such a lock. So
+ * each of these waits has a limit of 5 seconds:
+ * - the wait for the work on the device (vram_quiet.h; the limit is in moving_device.c)
+ * - the wait for another thread's rescue or move (WAIT_MS)
+ * Other locks of memstow are held for a short time, and never while the program is called. */
 #include "preload/serve/rescue.h"
 
 #include <string.h>

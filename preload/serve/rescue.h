@@ -1,11 +1,15 @@
 /* rescue.h — if a device has no memory for a request, moves memory of idle owners off the device, so that the request
  * can be repeated before the program learns of the failure.
  * In: requests that the driver refused, in the hooks of its entries. Out: whether to ask the driver again; the trace
- * has the decisions (reason "rescue"). There is no rescue if the program only probes how much memory there is, if a
- * stream is in capture, if comfy-aimdo is loaded, in a sandbox, or in a callback of the driver, where every call fails.
- * Any thread may call, whatever locks it holds: each wait here is limited. There is one rescue at a time.
- * MEMSTOW_CUDA_RESCUE=0: there is none. MEMSTOW_CUDA_RESCUE=kept: owners with the policy keep are taken, too, after all
- * others. */
+ * has the decisions (reason "rescue"). Any thread may call, whatever locks it holds: each wait here is limited. One
+ * rescue runs at a time. With MEMSTOW_CUDA_RESCUE=kept, owners with the policy keep are taken, too, after all others.
+ * There is no rescue in these cases:
+ * - MEMSTOW_CUDA_RESCUE=0 is set.
+ * - The program only probes how much memory there is.
+ * - A stream is in capture.
+ * - comfy-aimdo is loaded.
+ * - The process is in a sandbox.
+ * - The thread runs a callback of the driver: every call of the driver fails there. */
 #ifndef MEMSTOW_RESCUE_H
 #define MEMSTOW_RESCUE_H
 

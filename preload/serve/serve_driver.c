@@ -77,8 +77,8 @@ bool serve_driver_is_fit(void) {
     if (!lock_try(&looking)) return false;
     enum vram_refusal why = look_at_driver();
     __atomic_store_n(&cannot, why, __ATOMIC_RELAXED);
-    /* Keeps no spares if nothing can be served. One reason for this is comfy-aimdo: its requests pass no hook of ours,
-     * so memstow could not give it the memory of spares. */
+    /* Keeps no spares if nothing can be served. For example, nothing is served while comfy-aimdo is loaded. The
+     * requests of comfy-aimdo pass no hook of ours, so memstow could not give it the memory of spares. */
     vram_spare_stop(why != VRAM_REFUSAL_DONE);
     __atomic_store_n(&looked, now, __ATOMIC_RELEASE);
     lock_let_go(&looking);

@@ -17,8 +17,8 @@ bool serve_pointer_range(uint64_t address, uint64_t *start, uint64_t *bytes);
 
 struct serve_answer {
     uint64_t value;
-    /* The width of the answer in bytes. 0: only the driver knows the width. In this case the driver has written an
-     * answer already, or can be made to write 0. */
+    /* The width of the answer in bytes. 0: only the driver knows the width. In this case the caller first lets the
+     * driver write an answer, and then overwrites the first byte of that answer with `value` (0 or 1). */
     uint32_t bytes;
     bool is_out; /* the block is off its device, so the driver does not know the address */
 };

@@ -177,9 +177,9 @@ static void hold_streams(struct streams *self) {
         }
 }
 
-/* Closes the held descriptors. If `fd` has the number of a standard stream, closes it and returns a copy with a higher
- * number. Otherwise returns `fd`. hold_streams cannot prevent the first case: another thread may have a descriptor with
- * the number of a standard stream while hold_streams looks, and may close that descriptor before `fd` is opened. */
+/* Closes the held descriptors, and returns `fd`. But if `fd` has the number of a standard stream, returns a copy of
+ * `fd` with a higher number, and closes `fd`. Even after hold_streams, `fd` may have such a number, if another thread
+ * had a descriptor with this number while hold_streams looked, and closed that descriptor before `fd` was opened. */
 static int let_go_of_streams(const struct streams *self, int fd) {
     int opened = fd;
     for (int i = 0; i < self->count; i++) os_close(self->held[i]);

@@ -24,10 +24,11 @@ enum { OS_PAGE = 4096, OS_HUGE_PAGE = 2 << 20 };
 
 /* A system call. The result is the kernel's: -errno on failure. */
 long os_call6(long number, long a, long b, long c, long d, long e, long f);
-/* For a thread that is about to enter the strictest sandbox (SECCOMP_MODE_STRICT), where nearly all system calls kill,
- * and libc's clock faults. os_forbid_calls: from now on, os_call fails with -EPERM on this thread, unless the sandbox
- * allows the call or the call ends the process. The thread's time stands still. os_allow_calls: takes this back, if the
- * thread did not get into the sandbox. */
+/* Call os_forbid_calls on a thread that is about to enter the strictest sandbox (SECCOMP_MODE_STRICT). In this sandbox
+ * nearly every system call kills the thread, and libc's clock raises SIGSEGV. So from now on, on this thread:
+ *   - os_call makes only calls that the sandbox allows, and SYS_exit_group. For all other calls it returns -EPERM.
+ *   - os_read_clock, os_now and os_wall_now return the time at which os_forbid_calls was last called, on any thread.
+ * If the thread did not get into the sandbox, call os_allow_calls, which ends both. */
 void os_forbid_calls(void);
 void os_allow_calls(void);
 /* A system call with up to six arguments, integers or pointers. */

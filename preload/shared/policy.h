@@ -44,9 +44,10 @@ enum { POLICY_WHY_RESCUE = MEMSTOW_WHY_RECENT + 1 };
  * longer. */
 enum { POLICY_RETIRED_MOST = 32 };
 
-/* Decides for each model, custom owner and value of the store, except for adopted owners and for retired owners without
- * memory. Sorts these owners to the front of the array; the others may be overwritten. Writes the decisions to `out`
- * in the order in which they are to be carried out, and returns their number. `out` has the capacity `count`. */
+/* Decides for each model, custom owner and value of the store. Leaves out adopted owners, and retired owners without
+ * memory. Writes the decisions to `out` in the order in which they are to be carried out, and returns their number.
+ * `out` has the capacity `count`. The array `owners` is changed: the owners that were not left out are sorted to its
+ * front, and may overwrite those that were left out. */
 uint32_t policy_decide(struct owner_state *owners, uint32_t count, const struct policy_question *question,
                        struct memstow_decision *out);
 

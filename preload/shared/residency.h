@@ -29,9 +29,9 @@ int residency_open(struct residency *self, int pid);
 void residency_close(struct residency *self);
 
 /* The bytes in memory of all pages that overlap [start, end). If `anonymous` is not NULL, *anonymous gets how many of
- * these bytes no file backs. Absent and unreadable pages do not count. The kernel's zero page, which a
- * read of untouched memory maps, does not count either, as in RSS. Before Linux 6.7 the zero page counts, and the
- * result for a range of over 64 GiB is 0. */
+ * these bytes no file backs. Absent and unreadable pages do not count. Nor does the kernel's zero page, as in RSS.
+ * (The kernel maps this page when a program reads anonymous memory that it has never written to.) Before Linux 6.7, two
+ * things are different: the zero page counts, and the result for a range of over 64 GiB is 0. */
 uint64_t residency_count(const struct residency *self, uint64_t start, uint64_t end, uint64_t *anonymous);
 
 /* Calls visit for each line of maps, in address order, until visit returns non-zero. Returns visit's

@@ -56,8 +56,8 @@ enum snap_lost {
     SNAP_LOST_FILE,     /* failures to create or grow the file */
     SNAP_LOST_PEAK,     /* sites missing from the picture of the peak */
     /* look-ups of stacks for which there was no memory: events of such a stack count at an outer part of it, or
-     * without a stack. There may be more events than look-ups, because a thread does not look up again what it
-     * remembers. There may be fewer events, because one look-up may count twice */
+     * without a stack. The number of look-ups is not the number of these events. It is lower if a thread remembers a
+     * stack and does not look it up again. It is higher if one look-up was counted twice */
     SNAP_LOST_STACKS,
     SNAP_LOST_FRAMES, /* stacks that end early, because the caller of some code cannot be found */
     SNAP_LOST_PYTHON, /* evaluation loops of Python that were met on a stack, but whose functions were not found */
@@ -114,8 +114,9 @@ struct snap_header {
     uint64_t residency_ns;            /* when residency was measured */
     uint64_t rss_bytes;               /* resident set size at that time, from /proc/PID/statm */
 
-    /* [live] Estimates for a status line and for the peak. Exact live bytes come from the counters. A thread adds its
-     * changes when they have reached `quantum` bytes, so the estimates are within 1 MiB of the truth. */
+    /* [live] Estimates for a status line and for the peak. Exact live bytes come from the counters. Each thread holds
+     * back its changes of host_live until they reach `quantum` bytes. The quantum shrinks as threads come, so all
+     * threads together hold back less than 1 MiB. */
     int64_t host_live, mapped_live;
     uint64_t host_peak, mapped_peak;    /* the highest values of host_live and of mapped_live */
     uint64_t total_peak, total_peak_ns; /* the highest value of host_live + mapped_live, and its time */
@@ -790,9 +791,9 @@ struct snap_cupti_block {
     char source[96];              /* the end of the path of the library that asked for the block; "": unknown */
 };
 
-/* How the name of a file of moved memory begins, if the file system cannot make a file without a name. The name is
- * removed at once, so the file's path in /proc ends with " (deleted)". (On other file systems the kernel gives the file
- * a name that begins with '#'.) */
+/* How the name of a file of moved memory begins, if the file system does not support O_TMPFILE. The name is removed at
+ * once, so the file's path in /proc ends with " (deleted)". (A file that was made with O_TMPFILE never had a name. For
+ * such a file, /proc shows a name that begins with '#'.) */
 #define SNAP_STOW_FILE "memstow-stow."
 
 enum snap_region_flag { SNAP_REGION_WRITE = 1, SNAP_REGION_EXEC = 2, SNAP_REGION_SHARED = 4 };

@@ -318,10 +318,11 @@ static bool take_thread(struct stow_thread *thread) {
     return __atomic_compare_exchange_n(&limit.thread, &thread, NULL, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
-/* Stores the thread of an ending in `limit.thread`. Whoever takes a thread out of `limit.thread`, usually
- * shutdown_disarm, waits for the thread's end. If `limit.thread` still has the thread of an earlier ending, this
- * function waits for that thread, which ends by itself. Returns false if the ending was called off meanwhile. In this
- * case the caller must wait for `thread`. */
+/* Stores the thread of an ending in `limit.thread`.
+ *   - True: whoever takes the thread out of `limit.thread`, usually shutdown_disarm, waits for the thread's end.
+ *   - False: the ending was called off meanwhile, and nobody else waits for the thread's end. The caller must wait.
+ * If `limit.thread` still has the thread of an earlier ending, this function waits for that thread, which ends by
+ * itself. */
 static bool leave_thread(uint32_t number, struct stow_thread *thread) {
     struct stow_thread *before = NULL;
     while (!__atomic_compare_exchange_n(&limit.thread, &before, thread, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))

@@ -48,8 +48,8 @@ void shutdown_audit_memory(struct line *line) {
 
 /* --- which descriptors are open --- */
 
-/* Writes the path of a file in the /proc folder of `thread` (0: the first thread). The thread that reads the file may
- * have descriptors of its own, so the folder of that thread would not show the program's. */
+/* Writes the path of a file in the /proc folder of `thread` (0: the first thread). `thread` has the program's
+ * descriptors. The calling thread may have descriptors of its own, so its folder is not used. */
 static char *path_of(char path[PATH_SIZE], uint32_t thread, const char *file) {
     strcpy(path, "/proc/self/task/");
     strcpy(os_decimal(path + strlen(path), thread ? thread : os_pid()), file);

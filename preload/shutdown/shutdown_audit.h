@@ -1,8 +1,8 @@
 /* shutdown_audit.h — writes to the log how much memory and how many descriptors a program has at each stage of its end,
  * and which descriptors are left at last.
- * In: /proc of this process, and answers from the ledger. Functions behind pointers give these answers, because this
- * room does not depend on the ledger. Out: lines of the log. It makes only system calls and takes no lock, because the
- * thread that ends the process at its limit calls it, too. */
+ * In: /proc of this process, and answers from the ledger. The answers come through pointers to functions, because no
+ * file in this folder depends on the ledger. Out: lines of the log. It makes only system calls and takes no lock: it is
+ * also called by the thread that ends a program which has not ended in time. */
 #ifndef MEMSTOW_SHUTDOWN_AUDIT_H
 #define MEMSTOW_SHUTDOWN_AUDIT_H
 

@@ -256,11 +256,12 @@ static void link_marked(struct table *table) {
     }
 }
 
-/* Whether `process`, in the group or session that this process leads, belongs to another command of the same pipeline.
- * A shell may make this process the leader of the whole pipeline's group. The other commands, and the processes that
- * they start, descend from the shell, which is the parent of this process. So a process that descends from this parent
- * belongs to another command. But if the parent is init, every process descends from it, even an orphan of this
- * process. Then only init's own children are taken for other commands. */
+/* Whether `process` belongs to another command of the pipeline that this program is in. `process` is in the group or
+ * session that this program leads: a shell may make this program the leader of the whole pipeline's group. The shell is
+ * this program's parent, and the other commands and the processes that they start descend from the shell. So a process
+ * that descends from this program's parent belongs to another command.
+ * If the parent is init, only init's own children are taken for other commands. Their descendants are not, because a
+ * child of init may also be an orphan of this program. */
 static bool is_beside(struct table *table, const struct process *process) {
     uint32_t parent = table->self.kin.parent;
     for (int left = parent == 1 ? 1 : GENERATIONS; process && left; left--) {
@@ -270,8 +271,9 @@ static bool is_beside(struct table *table, const struct process *process) {
     return false;
 }
 
-/* Whether this process, or kin of it, began the group or session `number`, which `process` is in. The kernel gives the
- * number to no other process while the group has members. */
+/* Whether this process, or kin of it, began the group or session `number`, which `process` is in. The process with the
+ * pid `number` began it, even if that process has ended: the kernel gives this pid to no other process while the group
+ * or session has members. */
 static bool is_number_of_kin(struct table *table, const struct process *process, uint32_t number) {
     if (number == table->self.pid) return !is_beside(table, process);
     const struct process *leader = find_process(table, number);

@@ -209,9 +209,11 @@ static bool is_still_there(const struct stat *file) {
            now.st_dev == file->st_dev && now.st_ino == file->st_ino;
 }
 
-/* Frees the name of the old list (`fd`) unless that list's program runs: removes the file, or renames it if a listed
- * process still has to end. True: the name may be free now. Because the file is locked, only one of two processes that
- * begin at once removes the old list, and neither removes the new list of the other. */
+/* Frees the name of the old list, which is open as `fd`. If the list's program still runs, the list stays. If only a
+ * listed process still has to end, the list is renamed. If nobody needs the list, it is removed. Returns false if the
+ * name stays taken. Returns true if the caller can try to take the name; another process may be faster.
+ * Two processes may call this at once. Each of them locks the file, and then checks that the name still leads to it. So
+ * only one of them removes the old list, and neither removes the new list of the other. */
 static bool shutdown_list_free_name(int fd) {
     struct stat file;
     uint32_t parent;

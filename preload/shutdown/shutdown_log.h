@@ -1,6 +1,6 @@
 /* shutdown_log.h — the log of a shutdown, line by line.
- * In: steps. Out: shutdown.log (JSON lines, appended). It makes only system calls, because the thread that ends the
- * process at its limit writes here, too. */
+ * In: steps. Out: shutdown.log (JSON lines, appended). It makes only system calls, because it is also called by the
+ * thread that ends the process at the time limit. */
 #ifndef MEMSTOW_SHUTDOWN_LOG_H
 #define MEMSTOW_SHUTDOWN_LOG_H
 

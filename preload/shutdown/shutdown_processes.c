@@ -135,8 +135,8 @@ static bool leads_group(const struct child *child) {
 }
 
 /* Signals the group that the process leads or led. Returns false if no signal was sent, for example because the group
- * is this process's own. Before Linux 6.9, a group can be named only by its leader's pid, and the pid is certain to
- * mean this group only while the leader is there. */
+ * is this process's own. Before Linux 6.9, a group can be named only by its leader's pid. It is then signalled only
+ * while the leader is there, because later another group may have this pid as its number. */
 static bool signal_group(const struct held *held, int number) {
     if (os_call(SYS_getpgid, 0) == (long)held->child.pid) return false;
     long result = os_call(SYS_pidfd_send_signal, held->fd, number, NULL, GROUP);

@@ -714,8 +714,9 @@ struct cfi_rule cfi_find(const struct cfi_object *object, uintptr_t pc) {
 
 /* --- the object that contains an address --- */
 
-/* Finds the segment that holds `address`. Linkers put the program headers behind the ELF header, in the first page. If
- * the program headers are elsewhere, nothing in memory says where, and the segment is not found. */
+/* Finds the segment that holds `address`. Linkers put the program headers behind the ELF header, in the first page.
+ * Returns false if they are elsewhere: e_phoff is an offset in the file, and behind the first page, the same offset in
+ * memory may lead to something else. */
 static bool find_segment(uintptr_t image, uintptr_t base, uintptr_t address, struct cfi_object *out) {
     const Elf64_Ehdr *elf = (const Elf64_Ehdr *)image;
     if (__builtin_memcmp(elf->e_ident, ELFMAG, SELFMAG) != 0 || elf->e_phentsize != sizeof(Elf64_Phdr) ||

@@ -1,8 +1,8 @@
 /* cfi_file.c — see cfi_file.h. Unwind tables contain distances only: from an entry to its function, and from the header
  * to both. So cfi_find can also read a copy of the tables that lies elsewhere, if the address of the code is moved by
- * the same distance. A mapping is never removed, because a thread may be reading it. If pages of it are given back
- * meanwhile, the kernel reads them again. A library that is loaded again uses the same mapping, but only after its file
- * has been compared with the memory again. */
+ * the same distance. memstow makes such a copy by mapping the library's file once more. This mapping is never removed,
+ * because a thread may be reading it. If pages of it are given back meanwhile, the kernel reads them again. A library
+ * that is loaded again uses the same mapping, but only after its file has been compared with the memory again. */
 #include "preload/stacks/cfi_file.h"
 
 #include <elf.h>
@@ -195,8 +195,9 @@ static const struct cfi_file *known_file(uintptr_t header, uint32_t generation) 
     return NULL;
 }
 
-/* Adds an entry for the object if its tables are large. Adds none while a library is being unloaded, because another
- * library may get the address of that library before the generation changes again. */
+/* Adds an entry for the object if its tables are large. Adds none while a library is being unloaded: before the
+ * generation changes again, another library may be loaded at the same address, and an entry of the unloaded library
+ * would be taken for its entry. */
 static void consider(const struct cfi_object *object, uint32_t generation) {
     struct dl_find_object found;
     struct image image;

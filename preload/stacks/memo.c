@@ -65,8 +65,9 @@ static uint32_t python_holds(const struct memo *self, uint32_t count, uint32_t f
     return count;
 }
 
-/* The innermost loop that has an anchor, among the first `evals`. Its frames must be compared again, because they
- * depend on the next loop further in, which may be another loop now. */
+/* Returns the index of the innermost loop that has an anchor, among the first `evals` loops; 0 if none has. A second
+ * check in a look-up begins at this loop. It compares this loop's frames again, because they depend on the next loop
+ * further in, which lies beyond the first `evals` and may be another one than in the first check. */
 static uint32_t first_in_doubt(const struct memo *self, uint32_t evals) {
     uint32_t first = evals - 1;
     while (first && !self->evals[first].anchor) first--;

@@ -210,9 +210,9 @@ static bool still_there(struct interpreter *self, uint32_t generation) {
 
 /* --- the thread's chain of frames --- */
 
-/* The latest thread state that this thread had, attached (with the GIL) or not; 0: none. A state dies before its
- * thread only when the interpreter ends. Before that, runtime_finalizing is set to the state that ends the interpreter.
- * From then on no other state is returned. */
+/* The latest thread state that this thread had, attached (with the GIL) or not. 0: there is none, or it may be gone. A
+ * state can die before its thread only when the interpreter ends. The interpreter first sets runtime_finalizing to the
+ * state of the thread that ends it. From then on, any other state may be gone. */
 static uintptr_t own_state(const struct interpreter *self) {
     static __thread bool inside __attribute__((tls_model("initial-exec")));
     if (inside) return 0; /* a nested call: self->own() may make thread-local storage, which calls malloc */

@@ -18,9 +18,12 @@
 #pragma GCC visibility push(hidden)
 
 /* Whether the native frame in [slot, cfa) belongs to an evaluation loop. `pc` is the return address into it, which is
- * the word at `slot`. The answer holds for every frame with that pc until code is unloaded, so ask once per address and
- * generation (generation_of_code). The compiler may have moved parts of the loop's function out of the range of its
- * symbol. So for a pc outside of this range, the answer is whether this frame holds the loop's variable. */
+ * the word at `slot`. The answer is true in two cases:
+ * - `pc` is in the range of the symbol of the loop's function.
+ * - `pc` is elsewhere in the interpreter's library or program, and the frame holds the variable of an evaluation
+ *   loop. This finds parts of the function that the compiler has moved out of the range.
+ * The answer holds for every frame with that pc until code is unloaded, so ask once per address and generation
+ * (generation_of_code). */
 bool python_is_eval(uintptr_t pc, uintptr_t slot, uintptr_t cfa);
 
 /* Whether `caller` lies in the function with which an interpreter maps arenas for small objects. False also if the
@@ -53,10 +56,10 @@ enum { PYTHON_AHEAD = 6 };
  * than 0 of a loop further in on the present stack; 0: there is none. Loops may be asked about in any order.
  * If `anchor` is 0, the answer is whether `count` is 0.
  *
- * Before the call, check that all words from the outermost frame to the slots of both loops (that of `anchor` and that
- * of `inner`) have their remembered values. In this case both anchors lie in native frames of these loops, and can be
- * read. From the anchors the function follows the interpreter's present chain of frames. A remembered frame that is not
- * in the chain may have died, and is not read.
+ * Before the call, check the remembered words of the native stack, from the outermost frame to both loops (that of
+ * `anchor` and that of `inner`). Call the function only if all these words are unchanged. Then the native frames of
+ * both loops still exist, and the anchors in them can be read. From the anchors the function follows the interpreter's
+ * present chain of frames. A remembered frame that is not in the chain may have died, and is not read.
  *
  * The array is read up to PYTHON_AHEAD frames beyond `count`, to prefetch the frames that the caller will ask about
  * next. */

@@ -160,9 +160,10 @@ static struct memo *forget_oldest(struct stack *self, uintptr_t slot) {
     return oldest;
 }
 
-/* Call it when the thread is on a stack that is not its own. Returns how far this stack can be read. If it cannot be
- * read up to the end of the remembered stack, `memo` is emptied. The kernel is asked again after an unmapping, and when
- * the thread comes from another stack. */
+/* Call it when the thread is on a stack that is not its own. `memo` is for this stack. Returns which part of the stack
+ * can be read. The part that the latest unwinding found readable is used again only if that unwinding was on this
+ * stack, too, and nothing was unmapped since. Otherwise the kernel is asked again. If the stack cannot be read as far
+ * as the memo remembers it, the memo is emptied. */
 static struct view come_to(struct stack *self, struct memo *memo, uintptr_t slot) {
     struct view view = view_of_other(slot);
     memo_begin(memo);
@@ -320,10 +321,12 @@ static uint32_t site_for_nobody(const struct caller *caller) {
     return site;
 }
 
-/* Whether it is certain that the hook that works in `self` was left by longjmp. A later hook, which works in `by`, has
- * just unwound the stack to its end. If the stack has a signal frame further in than the hook of `self`, that hook may
- * have been interrupted, not left. Both hooks must run on the thread's own stack, because a program may leave another
- * stack and enter it again. */
+/* Whether it is certain that the hook that works in `self` was left by longjmp. A later hook, which works in `by` and
+ * has the slot `slot`, has just unwound the stack to its end. If the later hook is further in, there are two cases: a
+ * signal handler has interrupted the earlier hook, or the earlier hook was left. In the first case, the stack has a
+ * signal frame further in than the earlier hook. So if there is no such frame, the earlier hook was left.
+ * The answer is false if a hook or the innermost signal frame is not on the thread's own stack. A program may leave
+ * another stack and enter it again. */
 static bool is_left_behind(const struct stack *self, const struct stack *by, uintptr_t slot) {
     bool same_stack = region_has(&by->own.known, self->busy) && region_has(&by->own.known, slot) && slot < self->busy;
     return self->busy && same_stack &&

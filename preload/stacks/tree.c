@@ -185,8 +185,9 @@ uint32_t tree_stack_known(uint32_t place) {
 }
 
 /* Only the innermost place of a run can have a site. If `place` is not the innermost place of its run, this function
- * makes a second place for the same stack: a run without a frame. Some memory is reserved for such runs (BUDGET_ENDS),
- * because they are needed when memory is short: then the events of a new stack are counted at an outer place. */
+ * makes a second place for the same stack: a run without a frame. Some memory is reserved for such runs (BUDGET_ENDS).
+ * When memory is short, the events of a new stack are counted at an outer place, and that place may need such a run to
+ * get a site. */
 uint32_t tree_stack(uint32_t place) {
     const struct edge edge = {place, SNAP_RUN_FRAME};
     uint32_t stack = tree_stack_known(place);

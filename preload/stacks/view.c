@@ -17,10 +17,12 @@ enum {
 
 extern void *__libc_stack_end;
 
-/* Counts how many of the pages can be read, from the first one on. It asks the kernel to copy a byte of each page. If
- * there are few pages, or the kernel refuses such copies (in an old container), it makes an invalid request for each
- * page: a system call that reads a signal set in the page, and then fails. Under Valgrind it always tries the copy
- * first, because Valgrind would report the signal set as an error of the program. */
+/* Counts how many of the pages can be read, from the first one on. It asks the kernel in one of two ways:
+ * - process_vm_readv copies a byte of each page, in one call. The kernel may refuse this (in an old container).
+ * - rt_sigprocmask, with an invalid first argument, reads a signal set in one page. If the page can be read, the
+ *   call fails with EINVAL. It changes nothing. Each page takes one call.
+ * The second way is used for few pages, and when the kernel refuses the first way. Under Valgrind the first way is
+ * tried for few pages, too, because Valgrind would report the signal set as an error of the program. */
 static unsigned long view_readable(uintptr_t page, unsigned long count) {
     char bytes[PAGES_AT_ONCE];
     struct iovec local = {bytes, sizeof bytes}, remote[PAGES_AT_ONCE];

@@ -66,11 +66,11 @@ void *state_bytes_view(const struct state_bytes *self);
 /* Whether the file still has all bytes. False: somebody has made it shorter, or has closed its descriptor. */
 bool state_bytes_are_whole(const struct state_bytes *self);
 
-/* state_bytes_copy makes a copy in memory or in a file, as `place` says. state_bytes_exchange swaps the files of the
- * bytes and of the copy, and keeps the address of the base. If it returns false, nothing has changed. The caller must
- * drop the copy afterwards, whatever state_bytes_exchange returned. It does not drop the copy itself, because it must
- * be fast, and dropping frees a file, which takes long. */
+/* Makes a copy in memory or in a file, as `place` says. */
 int state_bytes_copy(struct state_bytes *copy, const struct state_bytes *from, uint32_t place);
+/* Swaps the files of `self` and `copy`. The address in self->base stays the same. False: nothing has changed. The
+ * caller must drop the copy afterwards, whatever this function returned. This function leaves the drop to the caller,
+ * because it must be fast, and a drop frees a file, which takes long. */
 bool state_bytes_exchange(struct state_bytes *self, struct state_bytes *copy);
 
 #pragma GCC visibility pop

@@ -203,9 +203,9 @@ static uint64_t sum_of(const struct state_manifest *manifest) {
 }
 _Static_assert(sizeof(struct state_manifest) % 8 == 0 && sizeof(struct state_entry) % 8 == 0, "summed by words");
 
-/* Whether an entry of a manifest makes sense. Its generation must not be above the manifest's. Otherwise the file of a
- * value of a later generation could get the name of this entry's file, because a name is made of the id and the
- * generation. */
+/* Whether an entry of a manifest makes sense. The entry's generation must not be above the manifest's, because a file's
+ * name is made of the id and the generation: a later commit could give a new value's file the name that this entry's
+ * file already has. */
 static bool is_sound_entry(const struct state_entry *entry, uint64_t generation) {
     return entry->id[0] && memchr(entry->id, 0, MEMSTOW_STATE_ID + 1) && entry->generation <= generation;
 }
@@ -359,11 +359,13 @@ static int write_new(const struct state_files *self, const struct state_manifest
 
 enum { EXCHANGE = 2 }; /* RENAME_EXCHANGE of <linux/fs.h> */
 
-/* Makes the new manifest the valid one, on the disk. The new manifest and the old one exchange their names, so that a
- * failed flush can be undone by a second exchange. If there is no old manifest, the new one is renamed, and is removed
- * when the flush fails. On file systems that cannot exchange names, and on disks that fail altogether, nothing can be
- * undone. Then the new manifest stays valid, and the files that it names must stay, so the failed flush counts as a
- * success. */
+/* Makes the new manifest the valid one, on the disk. If the flush fails, the change of names is undone, and the error
+ * is returned:
+ * - If there was an old manifest, the two manifests have exchanged their names, and exchange them again.
+ * - If there was none, the new manifest is removed.
+ * Nothing can be undone on a file system that cannot exchange names, or on a disk that fails altogether. Then the new
+ * manifest stays valid, and the result is 0, although the flush has failed. An error would make state_manifest_commit
+ * remove the files of new values, which the manifest lists. */
 static int replace_manifest(int folder) {
     int error = (int)os_call(SYS_renameat2, folder, NEW_MANIFEST, folder, MANIFEST, EXCHANGE);
     bool exchanged = !error, is_first = error == -ENOENT;

@@ -62,8 +62,9 @@ static int fill_value(struct state_value *value, const struct state_source *sour
 }
 
 /* Enters a value into the present iteration, and returns its owner or -errno. The owner is made only here, after the
- * bytes are written, so that a failed put leaves no owner without a value. The caller holds the loop's lock, so that no
- * owner is retired while another thread's value has it. */
+ * bytes are written, so that a failed put leaves no owner without a value. The caller holds the loop's lock. Without
+ * it, another thread that drops the former value with this id could retire the owner before the new value is in the
+ * list. */
 static int64_t enter_value(struct state_loop *loop, struct state_value *value, struct caller caller) {
     if (!loop->begun || loop->generation + 1 != value->generation) return -ECANCELED;
     int64_t owner = state_owner_open(loop, value->id);

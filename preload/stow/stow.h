@@ -95,8 +95,8 @@ struct stow_progress {
 };
 struct stow_progress stow_progress(void);
 
-/* The bytes of an owner (0: of all owners) that were moved out and not brought back completely. Those that are in
- * memory again because the program used them count, too. */
+/* How many bytes of an owner (0: of all owners) were moved out and not brought back completely. If the program has used
+ * such bytes since, they are in memory again, but still count. */
 uint64_t stow_bytes(uint32_t owner);
 
 /* As stow_bytes, for a range of addresses and all owners. */
@@ -116,8 +116,9 @@ void stow_unlock_range(uint64_t start, uint64_t length);
 
 /* Above 0: memory is stowed, or a move is in progress. */
 extern uint32_t stow_watch;
-/* stow_passing[epoch & 1]: how many threads that began in this epoch are between stow_pass_begin and stow_pass_end. A
- * thread that begins to move memory starts a new epoch, and waits until no thread of the former epoch is left. */
+/* stow_passing: how many threads are between stow_pass_begin and stow_pass_end. A thread counts in
+ * stow_passing[epoch & 1]; `epoch` is the epoch in which it called stow_pass_begin. A thread that begins to move memory
+ * starts a new epoch, and waits until the count of the former epoch is 0. */
 extern uint32_t stow_epoch, stow_passing[2];
 
 enum { STOW_PASS_WATCHED = 2 };

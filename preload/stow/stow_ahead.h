@@ -25,10 +25,11 @@ struct stow_ahead {
     struct stow_thread *maker, *reader;
 };
 
-/* Begins to make a range ready. `until`: the kernel may read the file ahead up to this address. `expected`: if
- * this range begins where the previous range ended, the value that self->expected had after the previous range;
- * otherwise 0. `huge`: whether the file may be read in huge pages. The caller should soon take these pages out of the
- * page cache, because otherwise the next huge pages need fresh memory, which is slow. */
+/* Begins to make a range ready.
+ * - `until`: the kernel may read the file ahead up to this address.
+ * - `expected`: self->expected of the previous range, if this range begins where that one ended; otherwise 0.
+ * - `huge`: whether the file may be read in huge pages. If so, the caller should soon drop the pages that are ready
+ *   from the page cache. Otherwise the kernel needs fresh memory for the next huge pages, which is slow. */
 void stow_ahead_begin(struct stow_ahead *self, uint64_t start, uint64_t length, uint64_t until, uint64_t expected,
                       bool huge);
 /* Waits until the `wanted` bytes that follow the first `done` bytes are ready. Returns how many of them are ready. If

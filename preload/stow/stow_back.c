@@ -88,9 +88,9 @@ static void stop_listeners(struct stow_back *self) {
 /* --- beginning and ending a move back --- */
 
 /* Maps the buffer, and asks for huge pages. With huge pages a disk reads as much as it can in one request, and takes a
- * third of the time. The first and the last page of the mapping are never touched, because they may be registered as
- * neighbours of a range that comes back (register_neighbours). A forked child does not need this memory, and must not
- * share it during a read. */
+ * third of the time. The buffer leaves out the first and the last page of the mapping. If the mapping lies next to a
+ * range that comes back, register_neighbours registers one of these pages, and a thread that touched the page would
+ * wait. A forked child does not need this memory, and must not share it during a read. */
 static char *map_buffer(struct stow_back *self) {
     self->buffer_mapped = os_map(BUFFER_MAPPED);
     if (!self->buffer_mapped) return NULL;
@@ -183,9 +183,9 @@ static int open_behind(const struct stow_area *area) {
 }
 
 /* Returns the descriptor of the file behind a mapping. Opens the file if it is not open yet. Descriptors of up to
- * BACK_FILES files stay open until the move ends. If this thread has descriptors of its own, they stay open until
- * the thread ends, because nobody should wait for them to be closed: when the last part of a file is back, closing
- * the file's descriptor takes long, because the file system frees the file's blocks. */
+ * BACK_FILES files stay open until the move ends. But if the thread has a descriptor table of its own, they stay open
+ * until the thread ends. Then nobody waits for the closing, which may take long: when the last part of a file is back,
+ * the file system frees the file's blocks. */
 static int file_behind(struct stow_back *self, const struct stow_area *area) {
     for (uint32_t i = 0; i < self->file_count; i++)
         if (self->files[i].inode == area->inode && self->files[i].device == area->device) return self->files[i].fd;
@@ -337,8 +337,9 @@ static long map_plain(uint64_t at, uint64_t length, int flags) {
     return os_call(SYS_mmap, at, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1);
 }
 
-/* Maps an empty range of this length with the same offset in a huge page as `start`, and unmaps the rest around it.
- * Parts of the empty range move away later. Their addresses are then free for any thread's mappings. */
+/* Maps an empty range of this length. The range has the same offset in a huge page as `start`. For this, more is mapped
+ * at first, and what is before and behind the range is unmapped again. put_over moves parts of the range away later.
+ * After that, any thread may map something else at their addresses, so the caller must not unmap these. */
 static char *map_like(uint64_t start, uint64_t length) {
     long at = map_plain(0, length + 2 * OS_HUGE_PAGE, 0);
     if (at < 0 && at > -OS_PAGE) return NULL;
@@ -348,10 +349,12 @@ static char *map_like(uint64_t start, uint64_t length) {
     return range;
 }
 
-/* Registers one page on each side of the range, so that the range can become one mapping with its neighbours again.
- * This must be possible, because the program's mremap can make only a single mapping grow. New pages take over the
- * anon_vma of a neighbour only if the two have the same attributes, and being registered is an attribute. If a
- * neighbour is not plain memory, the kernel refuses to register it, and there is nothing to merge with. */
+/* Registers one page on each side of the range with userfaultfd, so that the range can become one mapping with its
+ * neighbours again. This matters, because the program's mremap can make only a single mapping grow.
+ * - The kernel merges two mappings with pages only if they have the same anon_vma.
+ * - A mapping takes over a neighbour's anon_vma with its first page, but only if both have the same attributes.
+ * - Whether a mapping is registered is one of these attributes.
+ * If a neighbour is not plain memory, the kernel refuses to register it, and there is nothing to merge with. */
 static void register_neighbours(struct stow_back *self, uint64_t start, uint64_t end) {
     stow_uffd_register(self->uffd, start - OS_PAGE, OS_PAGE);
     stow_uffd_register(self->uffd, end, OS_PAGE);
@@ -436,8 +439,9 @@ static uint32_t swap_read_ahead(struct stow_back *self, const struct source *sou
     return refusal;
 }
 
-/* Brings a range back, while threads that touch it wait. All of the range stays registered until all of it is back,
- * because neighbours merge only while they have the same attributes. */
+/* Brings a range back, while threads that touch it wait. All of the range stays registered until all of it is back, so
+ * that its parts become one mapping: the kernel would not merge a registered part with one that is not registered any
+ * more (register_neighbours). */
 static uint32_t with_faults(struct stow_back *self, const struct stow_area *area, uint64_t start, uint64_t length,
                             uint64_t *done) {
     struct source source = {file_behind(self, area), area->offset + (start - area->start)};

@@ -85,8 +85,8 @@ static bool remove_left(void *context, const char *name) {
 }
 
 /* Opens a file where O_TMPFILE does not work. The file has a name for a moment. If the process is killed before it
- * removes the name, the file stays. So this function first removes all files with such names, which other processes
- * left. If such a process is only about to remove its file, this does no harm. */
+ * removes the name, the file stays. So this function first removes all such names from the directory. One of them may
+ * belong to a process that is about to remove it. This does no harm, because that process has its file open. */
 static int open_named(const char *directory, int flags) {
     char path[PATH_SIZE + 64];
     static uint32_t serial;

@@ -69,8 +69,9 @@ static bool put_fresh(uint64_t start, uint64_t end, int protection) {
     return os_call(SYS_mmap, start, end - start, protection, flags, -1, 0) == (long)start;
 }
 
-/* Stowed parts of a freed block become fresh memory. The allocator does not know that a file backs the block. It uses
- * freed memory again, and some allocators expect untouched pages to be zeros. */
+/* Puts fresh memory in the place of a freed block's stowed parts. The allocator does not know that a file backs them,
+ * and uses the block again. Without fresh memory, pages would have the file's bytes where some allocators expect
+ * zeros. */
 void stow_note_free(uint64_t start, uint64_t length) {
     struct stow_region region = {.end = start};
     uint64_t end = start + length;
@@ -187,8 +188,9 @@ static bool forked_beside_threads;
 
 bool stow_forked_beside_threads(void) { return forked_beside_threads; }
 
-/* Runs in a forked child before any other function of the engine. In the child no move is in progress, whatever the
- * parent did. In a sandbox the kernel is not asked for the pid, and nothing moves. */
+/* Makes the engine of a forked child forget the parent's move and locks. It runs before any other function of the
+ * engine. The first call in a child does this, and later calls do nothing. In a sandbox the kernel is not asked for the
+ * pid, so later calls do it again. That does no harm, because nothing moves in a sandbox. */
 static void stow_abandon(void) {
     static uint32_t home;
     uint32_t pid = seal_is_set() ? 0 : os_pid();

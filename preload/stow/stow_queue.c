@@ -1,5 +1,5 @@
 /* stow_queue.c — see stow_queue.h. The kernel's queue (io_submit) needs no thread, no descriptor and no signal. A write
- * that the queue did not complete is repeated with pwrite. If that fails, too, its error is the reason. */
+ * that the queue did not complete is repeated with pwrite. If pwrite fails, too, the refusal says why pwrite failed. */
 #include "preload/stow/stow_queue.h"
 
 #include <errno.h>

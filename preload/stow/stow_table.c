@@ -75,8 +75,8 @@ void stow_table_unlock(void) {
     if (blocked) lock_let_signals(signals);
 }
 
-/* Waits for the end of a chunk, and lets go of the lock meanwhile. Signals stay blocked: the thread is about to change
- * the memory that it waits for. */
+/* Waits for the end of a chunk, and lets go of the lock meanwhile. Signals stay blocked, so that no handler of this
+ * thread runs between the wait and what the thread then does under the lock. */
 static void wait_for_chunk(void) {
     uint32_t serial = __atomic_load_n(&moving.serial, __ATOMIC_ACQUIRE), depth = lock.depth;
     uint64_t self = lock.owner;

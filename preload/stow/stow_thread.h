@@ -13,9 +13,10 @@
 
 struct stow_thread;
 
-/* Starts the thread; NULL: that failed. If `own_files` is not NULL, the thread gets a descriptor table of its own,
- * empty at first. Descriptors that it leaves open are closed after stow_thread_join. Before `work` is called,
- * *own_files says whether the thread has that table; before Linux 5.9 it shares its maker's descriptors instead. */
+/* Starts the thread; NULL: that failed. If `own_files` is not NULL, the thread gets an empty descriptor table of its
+ * own. Linux before 5.9 cannot do this: the thread then shares its maker's descriptors. *own_files says whether the
+ * thread has its own table, and is set before `work` is called. The kernel closes the descriptors that are left in the
+ * table; stow_thread_join does not wait for this. */
 struct stow_thread *stow_thread_start(void (*work)(void *context), void *context, bool *own_files);
 /* Starts a process that shares memory and descriptors with its maker. The process goes on when a debugger has stopped
  * all threads of the program. NULL: that failed. */

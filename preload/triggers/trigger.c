@@ -306,8 +306,9 @@ struct sums {
 
 static uint64_t what_went(uint64_t before, uint64_t after) { return before > after ? before - after : 0; }
 
-/* The bytes that an owner gave back. `released` may contain memory that `dropped` contains, too, because the owner's
- * heap gave it back after the program had dropped it. So only the larger of the two counts. */
+/* The bytes that an owner gave back. `released`: pages of mapped files that memstow gave back to the system
+ * (moving_release). `dropped`: what the program freed or unmapped. If the program has unmapped such a file since then,
+ * both contain its pages. So only the larger of the two counts. */
 static uint64_t given_by(const struct memstow_decision *decision, const struct result *result) {
     uint64_t released = os_not_negative(result->released);
     uint64_t dropped = what_went(decision->live_bytes, result->after);

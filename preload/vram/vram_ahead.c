@@ -25,9 +25,10 @@ static struct {
     struct vram_limits limits;
 } wish; /* the lock of the table protects it */
 
-/* How many bytes are missing in the stock of pinned memory. The stock should be as large as the content that may be on
- * the host after the next move, but no larger than the limit. Standby backups are not added to this content, because
- * their blocks are among the live blocks. */
+/* How many bytes are missing in the stock of pinned memory. The stock should have room for the content of all live
+ * blocks, which the next move may bring to the host, and for the content that is in pinned backups already. But it
+ * should be no larger than the limit. Standby backups are not added, because their blocks are live, so their content is
+ * counted already. */
 static uint64_t missing_now(const struct vram_limits *limits) {
     uint64_t full = vram_backup_bytes(VRAM_PINNED), standby = vram_backup_standby();
     uint64_t wanted = vram_sums(0, UINT32_MAX).live + (full > standby ? full - standby : 0);
@@ -48,10 +49,12 @@ static void find_allowance(void *context) {
     self->bytes = (left - there) / 2 < most ? (left - there) / 2 : most;
 }
 
-/* How much may be pinned now: no more than a move might pin, and only while the system has at least as much memory left
- * as is pinned. If less were left, the next move would give the pinned memory back. To read the figures, files must be
- * opened. A thread with a descriptor table of its own (stow_thread.h) does this, so that the files take no descriptor
- * numbers from the program. If the figures cannot be read, the answer is 0. */
+/* How many bytes may be pinned now; 0: none, or the figures cannot be read. They are no more than a move might pin
+ * (vram_backup_left). After the pinning, the system still has at least as much memory left as the stock has. With less
+ * memory left, the next move would give pinned memory back.
+ *
+ * To read the figures, files must be opened. A thread with a descriptor table of its own (stow_thread.h) opens them, so
+ * that they take no descriptor numbers from the program. */
 static uint64_t allowance_now(const struct vram_limits *limits) {
     struct allowance allowance = {.limits = limits};
     bool own_files;

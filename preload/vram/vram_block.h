@@ -21,8 +21,10 @@ enum {
 enum vram_state {
     VRAM_LIVE,
     VRAM_STOWED, /* its content is in `backup`, or was discarded */
-    /* The program has freed the block. If the block has an `event`, the block ends after this event. If it has no
-     * event, or if `copied` is set, it ends when nothing runs in its context */
+    /* The program has freed the block. It ends:
+     * - without a wait, if `no_context` is set
+     * - after its `event`, if it has one and `copied` is not set
+     * - otherwise when nothing runs in its context */
     VRAM_FREEING,
     VRAM_WRECK, /* it is being ended, or the driver did not take back all of it */
     VRAM_SPARE, /* freed, and kept with its memory for the next request of its size (vram_spare.h) */

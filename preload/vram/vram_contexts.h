@@ -19,11 +19,12 @@ bool vram_contexts_device(cuda_handle context, uint32_t *device);
 /* Call this before the driver ends a context. It returns the number of this end. Blocks with lower numbers were served
  * before the end began. */
 uint64_t vram_contexts_end_begins(void);
-/* Call this when the context has ended. `end`: the number of this end. Blocks that were served in the context before
- * its end began are given back. (Later blocks belong to the next context with the same address.) There is one
- * exception: blocks that were served in place of a pool, other than spares, belong to no context. They go to the
- * context `heir`, which can be the same context after a reset. If `heir` is NULL, they are given back like the
- * others. */
+/* Call this when the context has ended. `end`: the number of this end. What becomes of blocks that were served in the
+ * context:
+ * - Blocks that were served after the end began stay. They belong to the next context with the same address.
+ * - Earlier blocks that were served in place of a pool, other than spares, go to the context `heir`, because they
+ *   belong to no context. `heir` can be the same context after a reset. If `heir` is NULL, they are given back.
+ * - All other earlier blocks are given back. */
 void vram_contexts_ended(cuda_handle context, cuda_handle heir, uint64_t end);
 
 #pragma GCC visibility pop

@@ -84,9 +84,10 @@ const void *vram_end_stream(cuda_handle stream) {
     return (uintptr_t)stream == CUDA_STREAM_PER_THREAD ? &own_stream : stream;
 }
 
-/* Makes the stream wait for the block's event, even if the event's stream has the same handle as this stream: the
- * driver may have destroyed the event's stream and given its handle to this one. A stream in capture must not wait for
- * an event from outside the capture, because the wait would break the capture. */
+/* Streams with the same handle are not always the same stream: the driver may have destroyed the event's stream and
+ * given its handle to this one. So the stream waits for the block's event even if the handles are the same. During a
+ * capture it does not wait, and the result is false, because a wait for an event from outside the capture breaks the
+ * capture. */
 bool vram_end_order(const struct vram_driver *driver, struct vram_block *self, cuda_handle stream) {
     struct vram_visit visit;
     if (!self->event) return true;
@@ -192,8 +193,9 @@ static bool is_executed(struct stalled *self, const struct vram_block *block) {
     return (block->event && !block->copied) || context_has_ended_work(self->driver, block);
 }
 
-/* The first freed block that no thread has taken. NULL: there is none, or this search or a later one has looked at it
- * already. The block goes to the end of the queue, so the blocks that were looked at are behind all others. */
+/* The next block of a search: the first freed block that no thread has taken. The block goes to the end of the queue,
+ * so the search comes to it again only after all others that are in the queue now. NULL: there is no such block, or the
+ * search is over. A search is over when it comes to a block that it, or a later search, has looked at already. */
 static struct vram_block *look_at_next(uint64_t search) {
     struct vram_block *block = vram_table_first_freed();
     while (block && block->moving) block = block->freed_next;

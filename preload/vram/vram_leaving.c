@@ -68,8 +68,9 @@ void vram_leaving_end(struct vram_leaving *self) {
     end_what_is_over(self, self->next);
 }
 
-/* Adds a block to the list. The list may be full, because a block whose copy is over waits for those before it. In this
- * case, waits for all copies first, and hands all blocks in the list to `over`. */
+/* Adds a block to the list. If the list is full, first waits for all copies, and hands all blocks in the list to
+ * `over`. The list can fill up although copies are over, because a block stays in it until all blocks before it have
+ * left it. */
 static struct vram_leaving_block *vram_leaving_new(struct vram_leaving *self, struct vram_block *block) {
     end_what_is_over(self, self->next);
     if (self->next - self->first == VRAM_LEAVING) vram_leaving_end(self);

@@ -26,9 +26,10 @@ int vram_memory_serve(const struct vram_request *request, uint64_t *at);
 int vram_memory_reach(void);
 
 /* Free the block at `at`. *result: 0 or the driver's error. False: the block is not ours.
- * vram_memory_free works as cuMemFree does. It first waits until nothing runs in the block's context, if a copy of the
- * block may still go on, or if the block is live and was not requested from a pool. During a capture it does not wait,
- * and the block ends later.
+ * vram_memory_free works as cuMemFree does. In two cases it first waits until nothing runs in the block's context:
+ * - A copy of the block may still go on.
+ * - The block is live and was not requested from a pool.
+ * During a capture it does not wait in these cases, and the block ends later.
  * vram_memory_free_in frees the block when the present work on a stream is done. */
 bool vram_memory_free(uint64_t at, int *result);
 bool vram_memory_free_in(uint64_t at, cuda_handle stream, int *result);

@@ -282,10 +282,10 @@ static struct vram_block *vram_move_search(const struct move *self, struct vram_
     return block;
 }
 
-/* Chooses the next block: if possible, one of the same context as the block chosen before (`last`), because the ring's
- * buffers must be pinned again for another context. The search goes on behind `last`. This is safe, because the mover
- * has not given `last` back yet. So a move looks at each block once for each context, and once more at blocks that came
- * or were given back meanwhile. */
+/* Chooses the next block: if possible, one of the same context as `last`, the block chosen before. For another context,
+ * the ring's buffers must be pinned again. The search goes on behind `last`, so that a move need not look at the blocks
+ * in front of it again. Only if it finds none, the search begins again at the first block, for any context.
+ * If the mover has taken `last`, `last` is still in the table, because the mover has not given it back yet. */
 static struct vram_block *vram_move_choose(const struct move *self, enum vram_state state) {
     struct vram_block *from = self->last ? self->last->next : vram_table_first();
     cuda_handle context = self->last ? self->last->context : ring.context;
@@ -539,11 +539,14 @@ static bool is_over(uint64_t since, uint32_t milliseconds) {
     return os_now() >= since + milliseconds * (uint64_t)1000000;
 }
 
-/* Every move waits while another thread pins memory ahead of need. Otherwise the move would pin memory itself, which
- * takes as long. With `at_once`, the move waits no longer than PINNING_MS after the pinning began, because the driver
- * may hang. For calls that end a context, a move waits no longer than ENDING_MS, because the program may have left such
- * a call by longjmp. memstow cannot always see this: the thread may now wait in a function, and the functions that it
- * has called since may not have overwritten the call's frame. *since: when this wait began. */
+/* Whether a move must still wait before it begins. A move that must stop does not wait. Any other move waits for:
+ * - pinning ahead of need. Otherwise the move would pin memory itself, which takes as long. With `at_once`, the move
+ *   waits no longer than PINNING_MS after the pinning began, because the driver may hang.
+ * - another move, but not with `at_once`, and not if this thread itself made a call that ends a context.
+ * - calls that end a context, with the same two exceptions, and no longer than ENDING_MS after *since. This limit
+ *   is for a call that the program has left by longjmp. memstow does not see that if the call's frame is intact and its
+ *   thread waits in a function whose frame is below the call's frame.
+ * *since: when the wait began, or when another move or pinning was last seen. */
 static bool must_wait(const struct move *self, uint64_t *since) {
     bool at_once = self->options->at_once;
     if (must_stop(self)) return false;
@@ -553,10 +556,9 @@ static bool must_wait(const struct move *self, uint64_t *since) {
     return (mover || ending) && !at_once && !vram_dying_is_mine();
 }
 
-/* Begins a move. There is one move at a time, and none while memory is pinned ahead of need or a call ends a context. A
- * caller that comes at such a time waits. The move is refused if it must not wait (`at_once`, or this thread itself
- * made a call that ends a context), if it has waited long enough, or if it is ended meanwhile. False: the move is
- * refused. */
+/* Begins a move. There is one move at a time, and none while memory is pinned ahead of need or a call ends a context.
+ * So this function first waits as long as must_wait says. False: the move is refused, because it must stop, or because
+ * another move, pinning or such a call is still in progress. */
 static bool begin_move(struct move *self, bool out) {
     uint64_t since = os_now();
     vram_table_lock();

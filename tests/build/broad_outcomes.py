@@ -2,8 +2,8 @@
 # timeout: 300
 """Checks what tests/real/broad reports of four kinds of programs: programs that do the same under memstow, programs
 that do not, programs that cannot be compared, and programs that cannot be installed. tests/real/broad ends the
-processes that the programs leave running. If fewer than forty programs ran, it is skipped, and names the programs that
-are missing."""
+processes that the programs leave running. If fewer than forty programs ran, tests/real/broad counts as skipped, and
+names the programs that are missing."""
 import os, pathlib, shutil, sys
 
 import support

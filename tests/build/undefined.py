@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""libmemstow.so takes only the symbols in WHY from other libraries; each has its reason there. The list is short,
-because a call by name may reach another library in front of libc, such as an allocator in the middle of its own malloc,
-or a sanitizer that has not begun. So hooks, and the code that begins a ledger, call the library's own functions
-(bytes.c), or libc's directly (LIBC in symbol.h). The test also checks that thread-local storage is initial-exec."""
+"""libmemstow.so takes only the symbols in WHY from other libraries; each has its reason there. A call by
+name may reach a library in front of libc that cannot serve the call at that moment, such as an allocator in the middle
+of its own malloc, or a sanitizer that has not begun. So hooks, and the code that begins a ledger, call functions of
+memstow (bytes.c), or libc's directly (LIBC in symbol.h). The test also checks that thread-local storage is
+initial-exec."""
 import re
 
 import support

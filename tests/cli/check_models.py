@@ -1,8 +1,8 @@
 # needs: cc
-"""memstow check tells models of one name apart by their files, also at one call site: if one model shrinks, this does
-not make up for growth of the other. A baseline of an earlier version has no files at call sites. With such a baseline,
-the models count as one at each call site. The verdict says so, but the check does not fail because of it.
---update-baseline adds the files."""
+"""memstow check tells models of one name apart by their files, also at one call site: growth of one model is
+reported even if another model of that name shrinks by as much. A baseline that an earlier version of memstow wrote does
+not name the files at call sites. In a comparison with such a baseline, models of one name count as one model at each
+call site. The verdict says so, but the check does not fail because of it. --update-baseline adds the files."""
 import json, pathlib
 import support
 from support import memstow

@@ -1,5 +1,6 @@
-"""`memstow check` replaces a read-only baseline or page by a new file. If no new file can be made, or if a verdict
-would be written into a read-only file, the check refuses before it runs anything."""
+"""`memstow check` replaces the baseline and the page (--html) by new files. These two may be read-only, but their
+folder may not. A verdict, such as --json=FILE, is written into the file that is there, so this file may not be
+read-only. If an output cannot be written, the check refuses before it runs anything."""
 import os
 
 import support

@@ -1,7 +1,8 @@
 # needs: cc
 """The words of a verdict of memstow check. If growth over a limit is below the floor, the verdict says so. Call sites
-do not contain the program's name. Memory of memstow's own Python code is not listed. The table is printed if other
-forms go to files. No line has more than 100 columns."""
+do not contain the program's name. Memory of memstow's own Python code is not listed. Other forms of the verdict,
+such as JSON, replace the table only if they go to standard output, not if they go to files. No line has more than 100
+columns."""
 import json, os, pathlib, re, shutil, sys
 import xml.etree.ElementTree
 import support

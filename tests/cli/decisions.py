@@ -99,8 +99,9 @@ assert json.loads(memstow("decisions", "begun.mst", "--json").stdout)["lines_los
 assert memstow("report",
                "begun.mst").stdout.endswith("  lines of the trace of decisions that could not be written: 3\n")
 
-# The reason why memory was not moved is shown below its owner if a trigger was to move it. If a request was to move it,
-# the reason has a line of its own. A line REFUSED that a program wrote belongs to no trigger.
+# A line REFUSED has the reason why memory was not moved. If a trigger decided the move, the reason is shown with this
+# trigger, below the owner. If no trigger decided the move, the reason is shown on a line of its own. A line REFUSED
+# that the program wrote is never shown with a trigger.
 refused = dict(kind="REFUSED", owner=_decisions.CACHE, move="out", because="the disk is full", bytes=128 * MIB,
                pieces=1)
 full = [dict(kind="SET", owner=_decisions.CACHE, owner_kind="custom", name="feature cache", keys=[0, 0], policy="stow",

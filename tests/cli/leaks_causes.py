@@ -1,7 +1,9 @@
-"""memstow leaks makes one finding for each cause. Memory has one cause if one place holds it, whoever allocated it; the
-trace of decisions names such places. If no place is known, memory has one cause if one line of Python allocated it for
-one owner. What a retired model left behind is a cause of its own, unless findings name it, or name all places that hold
-it. The holder is named first. Memory that comes with threads is counted separately."""
+"""memstow leaks makes one finding for each cause:
+- All memory that one place holds has one cause, whoever allocated it. The trace of decisions names such places.
+- If the place is not known, all memory that one line of Python allocated for one owner has one cause.
+- What a retired model left behind is a cause of its own. Exception: other findings have that memory, or name all places
+  that hold it.
+A finding names the holder of the memory first. Memory that comes with threads is counted separately."""
 import json
 
 from _ledger import RUNNING, Ledger, path_of
@@ -87,8 +89,10 @@ assert "model WAN21 (a.st)\n" in text and "model WAN21 (b.st)\n" in text, "their
 assert max(map(len,
                text.split("\n"))) <= 80 and text.count("node A node with a name that is long (node 17)\n") == 2, text
 
-# ---- the native frames below one line of Python change: the line's call stacks count as one site if the runs that use
-# ---- them follow one another
+# ---- early runs use one call stack of a line of Python, and later runs another one, because the native frames below
+# ---- the line change. The two stacks count as one site if both of these are true:
+# ---- - the first run with the second stack is the last run with the first stack, or the run after it
+# ---- - a run allocates similar amounts with the two stacks
 
 CHANGE = 9
 
@@ -215,8 +219,9 @@ assert held_by(("memo", "memo.kept"), nameless) == ("memo", ["memo.kept[0]"])
 assert held_by(nameless, ("memo", "memo.kept"), nameless) == ("memo", ["memo.kept[1]"])
 assert held_by(nameless, nameless)[1] == [f"{nameless[1]}[1]"]
 
-# ---- a place holds memory that grows, and also a part of what a model left. If another place holds the rest, the rest
-# ---- is another cause, unless a finding names that other place, too
+# ---- place A holds memory that grows, so a finding names A. A also holds memory that a retired model left:
+# ---- - if A holds all memory that the model left, the model is no cause of its own
+# ---- - if place B holds a part of it, the model is a cause of its own, unless a finding names B, too
 
 
 def pack_place(name):

@@ -2,9 +2,9 @@
 # timeout: 600
 """`memstow push` sends what the report has, by the published protocols of Pyroscope and Parca, to a recorder (a test
 double; the servers themselves are in no package registry that the tests use). While the server is down, no profile is
-taken, but the profiles together still have all allocated bytes. A server that refuses, hangs or is not there costs one
-message and status 3. With --every, a server that goes down later is asked again. The test counts as skipped if the
-machine lacks what a part of it needs: then all other parts have passed."""
+taken. The next profile covers this whole time, so the profiles together have all allocated bytes. A server that
+refuses, hangs or is not there costs one message and status 3. With --every, a server that goes down later is asked
+again. If the machine lacks what a part of the test needs, the other parts run, and the test counts as skipped."""
 import os, pathlib, shutil, signal, socket, ssl, subprocess, threading
 
 from _push import Recorder, basic

@@ -31,8 +31,8 @@ found = report("x.mst")["peak"]
 assert found == {"picture_bytes": 64 * MIB - MIB // 2, "picture_blocks": 2, "picture_of_bytes": 64 * MIB,
                  "distance_bytes": MIB // 2, "from": "picture", "seconds_after_start": 1.0}, found
 
-# A large block was freed at once, so the picture was taken when much less was live than at the peak. The name of the
-# column says so.
+# The peak ended when one large block was freed, so the picture was taken when much less was live than at the peak. The
+# column is named after the bytes in the picture.
 ledger(live=3 * MIB, peak=64 * MIB, picture=64 * MIB, late=34 * MIB)
 assert column("  at 30.0 MiB") == ('The column "at 30.0 MiB" shows the ledger at 30.0 MiB, on its way down '
                                    'from the peak, which was 1.0 s after the start and 34.0 MiB higher.',

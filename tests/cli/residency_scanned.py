@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # needs: cc
 """A process with 64 TiB of address space, as sanitizers map it, is reported quickly. (To look at each page would take
-minutes.) Its resident pages are found, while the process runs and at its end. Pages of zeros that were only read do not
-count, so the parts add up to the resident memory."""
+minutes.) Its resident pages are found, while the process runs and at its end. The parts add up to RSS. Neither RSS nor
+a part includes pages that were only read: for them the kernel maps its one page of zeros."""
 import os, platform, subprocess
 
 import support

@@ -1,5 +1,6 @@
-"""If nobody reads the output of run and watch, the program's exit code stays, and its remaining processes are ended as
-requested. If the program itself writes to a pipe that nobody reads, it ends as without memstow."""
+"""If nobody reads what run or watch writes, they still exit with the program's exit code. `watch --end` still ends the
+processes that the program left behind. If the program itself writes to a pipe that nobody reads, SIGPIPE kills it, as
+without memstow."""
 import os, subprocess
 
 from support import MEMSTOW

@@ -1,6 +1,7 @@
 # needs: cc
-"""Names that g++ and rustc (both of its manglings) write into symbol tables are shown as people write them: without
-hashes, and without parameters, because lines tell overloads apart. A name that only looks mangled stays as it is."""
+"""Names that g++ and rustc (both of its manglings) write into symbol tables are shown as people write them, without
+hashes and without parameters. (Parameters are not needed: file and line tell overloads apart.) A name that only looks
+mangled stays as it is."""
 from _ledger import Ledger
 from _stacks import BIAS
 from support import compile, report, run

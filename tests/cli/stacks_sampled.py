@@ -116,8 +116,8 @@ packed = subprocess.run([MEMSTOW, "report", "a.mst", "--pprof"], capture_output=
 assert "± 1.6 MiB. The exact sum is 1.1 MiB lower." in gzip.decompress(packed).decode(errors="replace") # its comment
 assert f"program+0x1000;program+0x2000 {hot['live_bytes']}\n" in memstow("report", "a.mst", "--folded").stdout
 
-# In diff by site, growth has a standard error, and the remainder is a row of its own. Limits use the exact total. By
-# model, rows are exact.
+# In diff by site, growth has a standard error. The total less the estimates is a row of its own, "(remainder)".
+# --fail-over=SIZE compares SIZE with the exact growth of the total. In diff by model, rows are exact.
 diff = memstow("diff", "a.mst", "b.mst", "--by=site").stdout
 assert diff.split("\n", 3)[3] == """\
     grew by     blocks   live in B  call stack, innermost first

@@ -1,14 +1,22 @@
 """The memory of a loop that carries a latent of a megabyte, a number and a text, with one of ComfyUI's node caches.
 
-Measuring begins after at least 20 iterations. Then come two spans of a hundred iterations. In each span, live memory
-grows by less than 1 MB. The resident set also grows by less than 1 MB, if one leaves out the memory that the allocator
-retains. (The report says how much the allocator retains.) The ledger file is counted by itself, and also grows by less
-than 1 MB. The program has two peaks early, so that both pictures of the peak in the file are filled before measuring
-begins. A view of the latent takes a megabyte as long as a node or the node cache has the view, which may be long. So
-views do not count, and at most one of them is there at the end. An iteration may free its memory late, so readings are
-taken in four iterations at each end of a span, and the least of the four counts. Two earlier readings do not count,
-because the first readings themselves take memory. If measuring begins at iteration 20, the growth of the first span
-includes some run reports (4 KiB each), because the list of the last 32 run reports is not full yet.
+Memory is measured in two spans of a hundred iterations. The first span begins at iteration 20 or later. Each of these
+figures grows by less than 1 MB in a span:
+- live memory;
+- the ledger file;
+- the resident set without the ledger file, without views of values, and without the freed memory that the allocator
+  retains (the report says how much that is).
+
+What could disturb the measurement:
+- An iteration may free its memory late. So readings are taken in four iterations at each end of a span, and the least
+  of the four counts.
+- The first readings themselves take memory. So two readings are taken before the first span, and do not count.
+- The pictures of the peak take memory in the ledger file. So the program has two peaks early, which fill both pictures
+  before the first span.
+- A view of the latent takes a megabyte as long as a node or the node cache has the view, which may be long. So the
+  resident set is counted without views. At the end at most one view is there.
+- The list of the last 32 run reports (4 KiB each) is not full at iteration 20. So a first span that begins there
+  includes the growth of this list.
 
 While the loop runs, the report names its values by loop and id. memstow leaks finds nothing. The values are gone when
 the loop is forgotten."""

@@ -3,8 +3,9 @@
 # timeout: 600
 """The real ComfyUI-MultiGPU beside the pack, under memstow, in two versions. Version 2.5.0 sets MultiGPU's flag on the
 models that its loaders return. Version 2.5.10 sets the flag on all models that are loaded when one of its loaders runs.
-A flagged model is freed, also behind a LoRA. A model that is to be kept survives the two buttons of ComfyUI that free
-models, and MultiGPU's own clean-up. The trace says whose flag counted. To test other versions by hand, set
+When a run ends, a model whose flag is true is freed, unless a policy keeps it. This holds also if the run used a LoRA's
+clone of the model. The trace says on which object the pack read the flag. A model that is to be kept survives the two
+buttons of ComfyUI that free models, and MultiGPU's own clean-up. To test other versions by hand, set
 COMFYUI_MULTIGPU=DIR:DIR…"""
 import os, pathlib
 

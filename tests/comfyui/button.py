@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # needs: comfyui cc
 # timeout: 300
-"""/free and unload_all_models() in a real ComfyUI, on the test double. As long as every model is to be kept, both do
-what they do in ComfyUI without the pack. If one model is to be stowed or freed, kept models and the outputs that lead
-to them stay, unless MEMSTOW_FREE_BUTTON=all. full_cleanup() does the same as ComfyUI's button "Free model and node
-cache", but at the end of the run."""
+"""/free and unload_all_models() in a real ComfyUI, on the test double. As long as no model is to be stowed or freed,
+both do what they do in ComfyUI without the pack: they unload kept models, too. If a model is to be stowed or freed, all
+other models stay loaded, and the cached outputs that contain them stay in the cache. With MEMSTOW_FREE_BUTTON=all,
+/free takes all models even then. full_cleanup() does the same as ComfyUI's button "Free model and node cache", but at
+the end of the run."""
 import support
 from _comfy import Comfy, link, mixed, sample, unet
 

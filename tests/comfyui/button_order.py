@@ -2,10 +2,11 @@
 # needs: comfyui
 # timeout: 900
 # long
-"""The buttons in a real ComfyUI under memstow do these steps, in this order: unload, reset, collect, empty. If the
-flags do not ask for unload or reset, this step is left out. The buttons do no other steps, whatever the flags and
-policies are. If every model is explicitly kept, ComfyUI's own functions do the steps, and yet no model is lost: the
-next run finds all of them and loads none. With MEMSTOW_FREE_BUTTON=all the buttons take kept models, too."""
+"""The buttons in a real ComfyUI under memstow do these steps, in this order: unload, reset, collect, empty. A button
+sets flags of ComfyUI's queue, unload_models and free_memory. The flags can leave out unload or reset. The buttons do no
+other steps, whatever the flags and policies are. If every model has the policy keep, ComfyUI's own functions unload and
+reset. No model is lost by that: the next run finds all models and loads none. With MEMSTOW_FREE_BUTTON=all the buttons
+take kept models, too."""
 
 import support
 from _comfy import Comfy, around_pack, mixed, need_real

@@ -100,8 +100,9 @@ for kind, arguments in ((execution.CacheType.CLASSIC, {}), (execution.CacheType.
         cached = queue.run(prompt(loader=loader), ENDS)
         assert {"plain", "kept", "end2"} <= cached and not cached & {"load", "policy", "wrapped", "cond"}, cached
         assert ran == ["x"] and models() == kept, (kind, loader, ran, models(), kept)
-        # The policy is changed from keep to stow and back. Each cache except the classic one then still has the policy
-        # node's output for the first keep. The model gets the policy keep with each cache.
+        # The policy is changed from keep to stow and back to keep. Then the model has the policy keep, even if the
+        # policy node does not run the third time. It does not run if the cache still has its output of the first time,
+        # as every kind of cache has, except the classic one.
         queue.run(prompt("keep", loader=loader), ENDS)
         owner = max(models(), key=lambda m: m[1])[1]
         queue.run(prompt("stow", loader=loader), ENDS)

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # needs: comfyui cc
 # timeout: 300
-"""A kept model is found again, and not loaded twice, whatever else its loader returns, and wherever it is: among the
-outputs of the prompt, or in the cache of a subgraph that does not return a model. This holds after another workflow,
-after ComfyUI's own reset, and after a selective reset. Small outputs are kept together with a model, large tensors are
-not."""
+"""A kept model is not loaded twice: a later workflow finds it. This holds after another workflow, after ComfyUI's own
+reset, and after a selective reset. It holds for a model that a node of the prompt loads, and for a model that a
+subgraph loads and does not return. It also holds if the loader returns other small outputs, because these are kept
+together with the model. Large tensors are not kept."""
 import _inprocess
 
 _inprocess.under_double(__file__)

@@ -3,11 +3,12 @@
 # long
 # timeout: 600
 """Hostile requests to a running ComfyUI, and a hostile folder around it. A request with wrong values in its body is
-refused: nothing is queued, and the server goes on. Ids with `/`, `..` and `%` stay within the prefix's folder. If two
-loops have names and ids from which the same name of an owner is made, neither gets the other's values. If the prefix's
-folder is removed while the loop runs, the loop fails. If the folder is replaced by a link, nothing is written where the
-link leads. If a loop is deleted at any moment, also while it commits, it later goes on from its last committed
-iteration. Many clients can start, read and delete one loop at once."""
+refused: nothing is queued, and the server goes on. Ids with `/`, `..` and `%` stay within the prefix's folder. The
+value b/c of a loop a and the value c of a loop a/b have owners of the same name, but neither loop gets the other's
+value. If the prefix's folder is removed while the loop runs, the loop fails. If the folder is replaced by a link,
+nothing is written where the link leads. A loop with a prefix may be deleted at any moment, also while it commits: when
+it is started again, it goes on from its last committed iteration. Many clients can start, read and delete one loop at
+once."""
 import concurrent.futures, json, random, shutil, time, urllib.error, urllib.parse, urllib.request
 
 import support

@@ -9,8 +9,8 @@ this.
 
 RSS is read at moments when it is comparable. ComfyUI makes weights that nobody writes, and chance decides how many of
 their pages exist, so the test writes all of them. Garbage and free pages of the C library are removed first: without
-that, two ComfyUIs without memstow differed by 28 MB. (glibc keeps free memory at the end of all arenas but the
-first.)"""
+that, two ComfyUIs without memstow differed by 28 MB. glibc keeps free memory at the end of all arenas but the first, so
+the test limits glibc to one arena."""
 import time
 
 import support
@@ -32,9 +32,10 @@ def written(seed):
 
 
 def loaded_and_freed(comfy, presses=1):
-    """Returns by how much the button lowers RSS when it takes three models. The second of two times counts, because the
-    libraries are warm then. Without memstow the button is pressed several times, because ComfyUI itself may overlook it
-    for minutes while it collects garbage after a run."""
+    """Loads three models and frees them by the button "Free model and node cache", twice. Returns by how much RSS fell
+    the second time, when the libraries were warm. The button is pressed again, at most `presses` times in all, until
+    memory comes back: without memstow, ComfyUI may overlook the button for minutes if it is pressed while ComfyUI
+    collects garbage after a run."""
     at_least = comfy.weights + CLIP
     for seed in (1, 2):
         comfy.run(written(seed))

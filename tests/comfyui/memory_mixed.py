@@ -2,11 +2,14 @@
 # needs: comfyui
 # timeout: 600
 """A real ComfyUI runs under memstow, with a UNET of more than 256 MB. When a run ends, the memory of models that are to
-be freed is given back, whether the models came from separate loaders or from one checkpoint. The ledger and RSS both
-show this. The next run finds the other models loaded. All of this also holds after a node that fails, an interrupt, and
-a node that runs out of memory, with a LoRA, and with an asynchronous loader. The run report has the live memory of each
-model in each node and run: before, at the peak and after. Memory of async nodes that take turns counts for the right
-node."""
+be freed is given back. The ledger and RSS both show this. The cases are:
+
+- The models come from separate loaders, from one checkpoint, or from an asynchronous loader.
+- The model has a LoRA.
+- A node fails, a node runs out of memory, or the run is interrupted.
+
+The next run finds the other models loaded. The run report has the live memory of each model in each node and run:
+before, at the peak and after. Memory of async nodes that take turns counts for the right node."""
 import json
 
 import support

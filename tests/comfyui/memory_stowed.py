@@ -23,7 +23,8 @@ def field(file, name):
 
 def now():
     """RSS, its anonymous part, and the memory in use by the control group. Without a control group, the last figure is
-    the machine's available memory with a minus sign, because this figure falls and rises as the memory in use does."""
+    the machine's available memory, negated. When memory is given back, the negated figure falls, as the memory in use
+    does."""
     rollup = f"/proc/{comfy.pid()}/smaps_rollup"
     return (comfy.rss(), field(rollup, "Anonymous"), group.used() if group else -field("/proc/meminfo", "MemAvailable"))
 

@@ -2,9 +2,11 @@
 # needs: comfyui cc
 # timeout: 300
 """Two other packs wrap the same functions of ComfyUI as ours. One is installed before ours, the other after it. Every
-wrapper is called, policies hold, and failures are reported. A third pack sets MultiGPU's flag on patchers and on inner
-models, also before a LoRA. It also has loaders of a CLIP and a VAE that set the flag. The test beside_multigpu uses the
-real MultiGPU."""
+wrapper is called, policies hold, and failures are reported.
+
+A third pack sets the flag of ComfyUI-MultiGPU: on patchers, on inner models, on a model before a LoRA clones it, and on
+a CLIP and a VAE that its own loaders return. A model whose flag is true has the policy free; one whose flag is false
+has the policy keep. The test beside_multigpu uses the real MultiGPU."""
 from _comfy import Comfy, around_pack, link, mixed, sample, unet
 
 WRAPS = '''

@@ -41,8 +41,8 @@ def report(name):
 
 
 async def another_site(client):
-    """Asserts that the pack refuses the requests of a page of another site. For example, such a page may use an address
-    of the pack as the source of an image. Browsers send no Origin with a request for an image."""
+    """Asserts that the pack refuses the requests of a page of another site. If such a page uses an address of the pack
+    as the source of an image, the browser sends no Origin. Then the pack must know the page by Sec-Fetch-Site alone."""
     for path in ("metrics", "leaks", "page", "diff", "loops", "loops?name=x&values=raw"):
         for site in ("cross-site", "same-site"):
             answer = await client.get(f"/memstow/{path}", headers={"Sec-Fetch-Site": site})

@@ -20,8 +20,9 @@ browser.driver.set_script_timeout(60)
 
 
 def numbered(workflow):
-    """The workflow with numbers as ids, as the editor makes them. Its image is left out, because front end 1.27.10
-    cannot make the VAELoader of ComfyUI 0.3.75. The same node has the same number in all workflows here."""
+    """The workflow with numbers as ids, as the editor makes them. The same node has the same number in all workflows
+    here. The VAE's loader, and the image that needs the VAE, are left out, because front end 1.27.10 cannot make the
+    VAELoader of ComfyUI 0.3.75."""
     workflow = {name: node for name, node in workflow.items() if name not in ("vae", "image", "image_digest")}
     number = {name: str(at) for at, name in enumerate(sorted(workflow), 1)}
     return {number[name]: {**node, "inputs": {

@@ -2,10 +2,11 @@
 # needs: comfyui deb:chromium deb:chromium-driver pip:selenium==4.51.0 pip:comfyui-frontend-package==1.32.9
 # timeout: 900
 # long
-"""ComfyUI's two buttons in the tab "Memory". The text beside each button says what it takes, also when kept models
-stay, and when a policy makes the buttons selective. Each control of the tab is reached and used by the keyboard alone;
-it has a name, and a frame that shows where the focus is. In the narrowest side bar that the page allows, and in one of
-200 pixels if the page allows it, nothing overlaps and nothing is cut off, dark or light."""
+"""ComfyUI's two buttons in the tab "Memory". The text beside each button names the models that the button unloads or
+frees. "Free model and node cache" does not free models with the policy keep. If a model has the policy free, this
+button frees only this model. Each control of the tab is reached and used by the keyboard alone; it has a name, and a
+frame that shows where the focus is. In the narrowest side bar that the page allows, and in one of 200 pixels if the
+page allows it, nothing overlaps and nothing is cut off, dark or light."""
 import os, pathlib, sys
 
 from selenium.webdriver.common.action_chains import ActionChains

@@ -4,10 +4,14 @@
 # timeout: 900
 # long
 """Long work in the tab "Memory" shows its progress, and can be cancelled. Such work makes the page of the present
-moment or the comparison with the last snapshot, takes a snapshot, or moves a model. A command that is cancelled ends; a
-cancelled snapshot leaves no file; an order that has not begun is withdrawn; a move that has begun stops where it is,
-and nothing of the model is lost. The tab learns by ComfyUI's web socket that an order has ended; without the socket, it
-asks every few seconds.
+moment or the comparison with the last snapshot, takes a snapshot, or moves a model. When the user cancels:
+
+- The command that makes a page ends.
+- A snapshot leaves no file.
+- A request that waits for the end of a run is withdrawn.
+- A move that has begun stops where it is, and nothing of the model is lost.
+
+The tab learns by ComfyUI's web socket that a request has ended; without the socket, it asks every few seconds.
 
 Test doubles hold the work back. One is a command that waits for ever when it is to make a page. The other is a pack
 that lets a snapshot wait, and moves a model out and back again and again until one of its moves is cancelled."""

@@ -2,8 +2,8 @@
 # needs: deb:valgrind
 # timeout: 300
 """`memstow metrics` of a program with four times as many models takes about four times as many instructions. callgrind
-counts them, so a busy machine gives the same numbers. The program registers nearly every model twice, because models
-with the same name and origin must be one sample."""
+counts them, so a busy machine gives the same numbers. The program registers nearly every model twice, so that the
+command also has to find models with the same name and origin: they are one sample."""
 import os, pathlib, re, subprocess
 
 import support

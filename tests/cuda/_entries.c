@@ -1,6 +1,6 @@
-/* Cases that the clients of the routes do not have: failing calls, frees of unknown pointers, physical memory and its
- * handles, other processes, graphs, contexts that end, several devices, owners and parts of blocks. Each case begins
- * without memory and prints the expected report. Over the simulated driver, a test double. */
+/* Cases that the programs in tests/simcuda/clients do not have: failing calls, frees of unknown pointers, physical
+ * memory and its handles, other processes, graphs, contexts that end, several devices, owners and parts of blocks. Each
+ * case begins without memory and prints the expected report. Over the simulated driver, a test double. */
 #include "expect.h"
 
 #include <dlfcn.h>

@@ -1,8 +1,13 @@
-/* Calls every line of preload/cuda/cuda_table.h, found by the route in the first argument, from four threads with
- * streams of their own. Then it calls the entries that end contexts and devices, one after the other. The cases are in
- * _every_line_runtime.c, _every_line_driver.c and _every_line_alone.c, those of resolvers here. A line without a case
- * does not link. It prints "called NAME" for each line that the route has, and the expected report of each kind of
- * memory, live and allocated, to the byte. Every size is requested once. Over the simulated driver, a test double.
+/* Calls the entries of CUDA in preload/cuda/cuda_table.h that the route in the first argument has. Four threads, with
+ * streams of their own, call them at the same time. Then one thread alone calls the entries that would disturb other
+ * threads, such as those that end contexts. Over the simulated driver, a test double.
+ *
+ * Each line of the table is an entry. Each line has a case, which calls the entry: in _every_line_runtime.c,
+ * _every_line_driver.c or _every_line_alone.c, or in this file for a resolver. If a case is missing, the program does
+ * not link.
+ *
+ * Out: "called NAME" for each entry that the route has, and the expected report of each kind of memory, live and
+ * allocated, to the byte. Expectations name a block by its size, so no two of these blocks have the same size.
  *
  * GENERATION is that of the runtime, 12 or 13. With LINKED defined, the entries are called as the loader binds them. */
 #include "_every_line.h"

@@ -1,6 +1,6 @@
-/* _every_line.h — shared by the parts of every_line: the lines of preload/cuda/cuda_table.h, found by a route; the
- * memory that is held; the form of a case. Every line has a case in one of the parts: a line without one does not link.
- * */
+/* _every_line.h — what the parts of every_line share: the addresses of the entries in preload/cuda/cuda_table.h, the
+ * sums of the memory that the cases hold, and the form of a case. Each line of the table is an entry, and has a case in
+ * one of the parts. If a case is missing, the program does not link. */
 #ifndef CUDA_EVERY_LINE_H
 #define CUDA_EVERY_LINE_H
 

@@ -21,8 +21,8 @@ FOLDER = _simulated.BUILT / "checked"
 def run(program, *arguments, status=0, **more):
     """Runs a program and returns its output. Its ledger is out.mst."""
     pathlib.Path("out.mst").unlink(missing_ok=True)
-    # The sanitizers must not report these: library and driver stay loaded until the end, and memstow's threads are not
-    # joined, because this libmemstow has no hook of exit.
+    # detect_leaks=0: libmemstow and the driver stay loaded until the end, so memory that they still have is no leak.
+    # report_thread_leaks=0: this libmemstow has no hook of exit, so nothing joins its threads at exit.
     environment = dict(os.environ, MEMSTOW_OUT=str(support.HERE / "out.mst"), MEMSTOW_STACKS="none",
                        ASAN_OPTIONS="detect_leaks=0", TSAN_OPTIONS="report_thread_leaks=0", **more)
     done = support.run(FOLDER / program, *arguments, env=environment, status=None, timeout=600)

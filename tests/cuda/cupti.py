@@ -79,8 +79,8 @@ for generation in (12, 13):
     text = support.memstow("report", "out.mst").stdout
     assert text.count("only in CUPTI") == 3, text
 
-    # The report compares the pools that the program has made, and says how much of all pools is in use. This sum is
-    # exact: it counts each allocation in units of 512 bytes.
+    # The report compares the pools that the program has made, and says how many bytes of all pools are in use. In this
+    # sum, the size of each allocation is rounded up to a multiple of 512 bytes. So 100 bytes count as 512.
     cupti, line = verify("pools", generation)
     assert sums(cupti)["same"] == (4, 100 + 9 * MB) and not cupti["differences"], cupti
     assert {k: cupti["pools"][k]

@@ -73,8 +73,8 @@ for generation in (13, 12):
                                  flags=(*FLAGS, f"-DGENERATION={generation}"))
     for route in support.run(dynamic).stdout.split():
         reached |= check(dynamic, route, generation)
-# The program is linked with runtimes of both generations, whose symbols have versions, and with a runtime whose symbols
-# have no versions. The last program then runs with a runtime that has versions.
+# Three programs, each linked with one runtime: with the runtime of CUDA 12, with that of CUDA 13, and with a runtime
+# whose symbols have no versions. All three run with a runtime whose symbols have versions, even the third program.
 for name, folder, generation in (("12", "12", 12), ("13", "13", 13), ("unversioned", "unversioned", 13)):
     runtime = _simulated.LIBRARIES / folder / f"libcudart.so.{generation}"
     linked = _simulated.program(SOURCE, *PARTS, driver, runtime, name=f"every_line_linked_{name}",

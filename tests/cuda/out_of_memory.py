@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-# When a device has no memory for the program, a snapshot shows the owners at that time. There is one snapshot. A
-# program that only tries how much it can get causes none.
+# When a device has no memory for the program, memstow writes a snapshot, which shows the owners at that time. It writes
+# only one snapshot if several requests fail soon after one another. It writes none if the program only tries how much
+# it can get.
 import pathlib
 
 import support, _simulated

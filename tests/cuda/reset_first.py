@@ -1,6 +1,7 @@
-"""A program whose first CUDA call is cudaDeviceReset. The hook of this call asks for the device, and the driver is
-loaded only within the call. What the program allocates later belongs to the device that it chose, and the driver's
-figures are there. Over the simulated driver, a test double."""
+"""A program's first CUDA call is cudaDeviceReset. When the hook of this call looks for the driver's functions, the
+driver is not loaded yet. memstow must look again later, when the runtime has loaded the driver: memory that the program
+allocates later belongs to the device that the program chose, and the report has the driver's figures. The driver is the
+simulated one, a test double."""
 import support, _simulated
 
 PROGRAM = """

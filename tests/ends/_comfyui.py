@@ -61,8 +61,9 @@ def prepare(quick=False):
     shutil.copy(EXAMPLE / "child.json", ".")
     (folder / "custom_nodes/child_server.py").symlink_to(EXAMPLE / "child_server.py")
     text = scenario(shlex.join(command).replace("'{port}'", "{port}"))
-    # Two prompts wait behind the workflow, and not one, because on a busy machine the first may get to run. The
-    # program is closed while the workflow naps, so that even on a slow machine only the nap's rest delays the end.
+    # Two prompts are queued behind the workflow. On a busy machine, the workflow may end before the close. Then the
+    # first prompt runs, and the second prompt still waits. The program is closed while the workflow naps. So even on a
+    # slow machine, the close has to wait for the rest of the nap only, not for the sampling.
     queued = "behind: prompt workflow.json within 2m\n"
     assert queued in text
     naps = f"behind: file {folder / 'output/naps-2'} within 2m\n"

@@ -1,7 +1,7 @@
 """Running programs keep lists beside the list of a crashed program. Registered processes of the crashed program are
 ended, although they are in a session or group that a running program began. A process that a running program has taken
-over lives on with everything that its mark leads to. A process that is not registered and only has the crashed
-program's mark lives on, too, if it is in the session or group of a running program."""
+over lives on, and so do all processes that have the same mark. A process that is not registered and only has the
+crashed program's mark lives on, too, if it is in the session or group of a running program."""
 import json, os, pathlib, signal
 
 from support import is_gone, memstow, start, wait_for

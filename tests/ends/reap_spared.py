@@ -53,7 +53,8 @@ assert f"pid {worker.pid}, " in text and f"pid {server}," not in text and f"pid 
 assert stat(server)[0] not in "ZX" and stat(child)[0] not in "ZX"
 
 # A program crashed twice and left two lists. Only one of the lists says that the process is to be kept, and that is
-# enough. Later a running program keeps the process, but that program's list is damaged.
+# enough. Later the list of a running program is damaged. This list may name processes that are to be kept, so reap ends
+# no process at all.
 kept = start("sh", "-c", "sleep 600 & wait")
 below = wait_for(lambda: pathlib.Path(f"/proc/{kept.pid}/task/{kept.pid}/children").read_text().split())[0]
 for number, other in (("", "4194302."), ("4194302.", "")): # in the first list that is read, and in the second

@@ -1,7 +1,8 @@
-"""Drains (handlers of the stage DRAIN) run side by side and have ten seconds together. This holds for drains in C, in
-Python, and in both languages at once. After the drains, the cancel handlers run. A drain may ask for less or more time.
-A drain that has not begun when the time is over does not begin. If drain B depends on drain A, and A may take longer
-than ten seconds, B still gets its own time after A."""
+"""Drains (handlers of the stage DRAIN) run side by side. A drain has ten seconds, unless it asks for less or more time.
+All drains together have ten seconds, or the longest time that a drain asks for, if that is longer. A drain that has not
+begun by then does not begin. If a drain A asks for more than ten seconds and takes more than ten seconds, a drain B
+that depends on A still runs after A. If a drain fails or takes too long, the cancel handlers run after the drains. The
+drains are in C, in Python, and in both languages at once."""
 import json, os, pathlib, subprocess
 
 from support import HERE, MEMSTOW, PYTHON, ROOT, compile, start

@@ -1,10 +1,11 @@
 # needs: comfyui
 # timeout: 900
 # alone
-"""Three lifecycles of a real ComfyUI on the CPU end with nothing left, in time, and without growth: queue (one workflow
-runs, another waits and never runs), cancel, child server. Each has thirty seconds. A life that takes more than ten is
-repeated, up to three times, until it takes at most ten. If it never does, the test fails. On a machine with twice the
-work that it can do, the test is skipped instead. shutdown_no_leaks_long has all six lifecycles."""
+"""Three of lifecycle's tests with a real ComfyUI on the CPU: T3 (one workflow runs, another waits and never runs), T5
+(cancel) and T6 (child server). Each life ends within thirty seconds, with nothing left and without growth. A life that
+takes more than ten seconds is repeated, up to three times. If all four lives take more than ten seconds, this test
+fails; on a machine with twice the work that it can do, it is skipped instead. shutdown_no_leaks_long has all six of
+lifecycle's tests."""
 import support
 from _comfyui import is_starved, lifecycles, prepare
 

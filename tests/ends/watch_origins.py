@@ -193,9 +193,10 @@ assert "where these were opened and started is not known: no call stacks are rec
 assert "by_open" not in text, text
 assert "did not see it" not in text and "inherited" not in text, text
 
-# The program runs under a filter of system calls. The filter kills the process if it calls statx, which some containers
-# forbid. It also kills the process if it calls fstat on the copied descriptor 100, which memstow must not do, because a
-# dead file server would not answer.
+# The program runs under a filter of system calls, as in a container. The filter kills the process if memstow makes one
+# of two calls that it must not make here:
+# - statx: some containers forbid it.
+# - fstat on descriptor 100, a copy that by_fcntl made: if the file were on a dead file server, fstat could hang.
 filtered = compile(r"""
 #include <linux/filter.h>
 #include <linux/seccomp.h>

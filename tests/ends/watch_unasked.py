@@ -1,8 +1,10 @@
 """If a program runs on after its main thread has come to its end, watch names the program and its growth, although
-nobody asked the program to end. The program goes on to its own end, even under --end. This holds for Python that waits
-for a thread or for a child of multiprocessing, even behind a launcher script, and for a program whose first thread has
-ended. watch does not name a program that waits for a thread in the middle of its work. With --pid, watch shows the
-same of a running process at once."""
+nobody asked the program to end. watch does not end the program, even under --end. This holds for:
+- Python that waits at its exit for a thread, also if a launcher script started Python;
+- Python that waits at its exit for a child of multiprocessing;
+- a program in C whose first thread has ended.
+watch does not name a program whose main thread waits for another thread in the middle of its work. With --pid, watch
+shows the same for a process that already runs."""
 import pathlib, re, subprocess
 
 from _ends import faults

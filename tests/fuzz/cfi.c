@@ -1,6 +1,6 @@
-/* cfi.c — fuzz target: for any unwind tables, the CFI reader's answers stay inside them. An input is the requested
- * address (4 bytes, relative to the header), the position of the header in the tables (4 bytes), and the tables. The
- * addresses in the index are requested, too. */
+/* cfi.c — fuzz target: for any unwind tables, the CFI reader reads only inside the tables, and its rules are valid. An
+ * input is the requested address (4 bytes, relative to the header), the position of the header in the tables (4 bytes),
+ * and the tables. Addresses from the first rows of the index are requested, too. */
 #include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>

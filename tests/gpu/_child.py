@@ -1,6 +1,7 @@
-"""Runs a program with a limit of time. In: a command. Out: how it ended, what it said, and what it waited for at its
-limit. The caller never waits longer than the limit plus ENDS, although a process that waits in a driver may not end at
-SIGKILL. Often the process that waits is not the command itself, but a process that the command has started."""
+"""Runs a program with a limit of time. In: a command. Out: how it ended and what it printed; if it did not end within
+the limit, also where in the kernel it waited then. A process that waits in a driver may not end at SIGKILL, so the
+caller waits for the end no longer than ENDS after the limit. Often a process that the command has started waits, and
+not the command itself. So all processes of the command's session are looked at and killed."""
 import os, pathlib, signal, subprocess, sys, time
 
 ENDS = 10 # seconds that a killed process has for its end

@@ -1,9 +1,11 @@
 // env: MEMSTOW_CUDA_MOVES=2M MEMSTOW_CUDA_KEEP=1G
 // shows
-/* kept.c — the host keeps its copy of a model while the model is on the device (MEMSTOW_CUDA_KEEP). memstow's kernel
- * computes the same hash on the device as C does here. A model that nobody has changed leaves without being copied
- * again. If one bit has changed, memstow notices this, and the model comes back with the change. The simulated driver,
- * a test double, has a function in C in place of the kernel; no time is shown there. */
+/* kept.c — the host keeps its copy of a model while the model is on the device (MEMSTOW_CUDA_KEEP). When the model
+ * leaves again, memstow's kernel hashes the model on the device. Memory with the same hash as its copy is not copied
+ * again. If one bit has changed, memstow notices this, and the model comes back with the change.
+ *
+ * The test also compares the kernel's hashes with those of a function in C. The simulated driver, a test double, runs
+ * this function in place of the kernel; no time is shown there. */
 #include "gpu.h"
 
 #include "../../preload/copies/vram_hash_text.h"

@@ -2,9 +2,10 @@
 # shows
 """The speed table. It has three measurements: what the hooks add to a pair of cuMemAllocAsync and cuMemFreeAsync; what
 they add while the device is busy; and the speed of moves. Moves are compared with the driver's own copies of the same
-amount of pinned memory in the same run. The test fails if a goal is missed. Moves have a goal if the host's memory may
-stay pinned. They have no goal if their content goes through buffers, because their speed then also depends on the
-host's processors and memory."""
+amount of pinned memory in the same run. The test fails if a goal is missed.
+
+Moves are measured in two ways. To host memory that stays pinned, all moves but the first have a goal. Through pinned
+buffers there is no goal, because the speed then also depends on the host's processors and memory."""
 import os, pathlib, statistics
 
 import _gpu, support
@@ -79,7 +80,8 @@ def rows(sizes):
 
 def fits(size):
     """Whether the host has memory for three copies of this size. Two copies are made. The memory for the third must
-    stay free, because memstow pins memory only while at least as much memory is left."""
+    stay free, because memstow pins memory ahead of need only while the system has at least as much memory left as is
+    pinned."""
     available = next(int(line.split()[1]) << 10 for line in pathlib.Path("/proc/meminfo").read_text().split("\n")
                      if line.startswith("MemAvail"))
     return 3 * size <= available

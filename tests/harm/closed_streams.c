@@ -1,5 +1,6 @@
-/* closed_streams.c NUMBER — closes this standard stream. While two threads write to it as fast as they can, the main
- * thread makes the ledger grow. Prints how many of these writes succeeded. */
+/* closed_streams.c NUMBER — closes the standard stream with this descriptor number. Then the main thread makes the
+ * ledger grow, while two threads write to the closed number as fast as they can. Prints how many writes succeeded. A
+ * write succeeds only if a file that can be written to, such as the ledger, has got the number. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>

@@ -1,6 +1,6 @@
 """A program that closes all its descriptors closes none of memstow's, and memstow takes no descriptor numbers from it.
-If the program closes an end of a pipe, memstow keeps no copy of it open. If the program may have only few descriptors,
-memstow's descriptors are not among them."""
+If the program closes an end of a pipe, memstow keeps no copy of it open. If the program has opened nearly all
+descriptors that it may have, memstow's control thread still gets its own."""
 from _control import *
 
 program = Program()

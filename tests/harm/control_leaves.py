@@ -1,5 +1,6 @@
-"""The control thread ends before the program's main thread leaves, so that the process ends with the last of its own
-threads. It also ends before the process goes into a sandbox that kills a thread that listens to a socket."""
+"""The control thread ends before the program's main thread leaves. Otherwise, the process would live on after the
+program's last thread has ended. The control thread also ends before the process goes into a sandbox that kills a thread
+that listens to a socket."""
 import os, pathlib
 
 import support

@@ -1,8 +1,11 @@
 # needs: root
-"""Only the user of the process may send requests. Other users cannot reach the socket. If another user can reach it, as
-root can, the process refuses that user. A process that changes its user does so in all its threads. A process that
-changes its root can still be reached. A folder that others could have made is not used. If no control thread can be
-made, the program goes on without it."""
+"""Only the user of a process may send requests to it. The file system keeps other users from the socket, but not root.
+If another user connects all the same, the process closes the connection without an answer.
+
+- A process that changes its root still answers.
+- If a process changes its user, all its threads change their user, memstow's threads, too.
+- If no control thread can be made, the program goes on without it.
+- The folder of the sockets is not used if it is open to others."""
 import re, support
 from _control import *
 

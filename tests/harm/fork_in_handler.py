@@ -1,6 +1,6 @@
 """A handler that forks interrupts malloc and free anywhere. Parent and children go on. If the handler comes within the
-few instructions that count an event, both processes run the rest of them. Then the parent is wrong by one operation,
-not by more."""
+few instructions that count an event, the child, too, runs the rest of these instructions, and may write to the parent's
+ledger. Each such fork makes the parent's figures wrong by one operation at most."""
 import _fork
 
 FORKS, LARGEST = 150, 1900

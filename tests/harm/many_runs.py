@@ -43,9 +43,9 @@ def own_bytes(runs):
     return report["residency"]["memstow_bytes"] - report["residency"]["memstow_header_bytes"]
 
 
-# After a run, its owner and its tags stay. There is one tag of 16 bytes for each pair of node and model. If counts of a
-# finished run have no live blocks, they do not stay, but are added to the counts of other old runs. A run of this
-# program has five tags, so some 270 bytes of each run stay.
+# After a run, its owner and its tags stay: one tag of 16 bytes for each pair of node and model. In this program a run
+# has five tags, and its owner and tags take some 270 bytes together. If counts of a finished run have no live blocks,
+# they do not stay, but are added to the counts of other old runs.
 FEW, MANY, EACH_RUN = 20_000, 80_000, 340
 grown = own_bytes(MANY) - own_bytes(FEW)
 assert grown < (MANY - FEW) * EACH_RUN, f"{grown / (MANY - FEW)} bytes for each run"

@@ -283,8 +283,10 @@ static void int_written(void) {
     drop(p);
 }
 
-/* byte-N-CHANGE-END: changes one byte, N bytes in front of a small block that has another block behind it. "each byte":
- * changes, one after the other, all bytes that glibc does not read. */
+/* byte-N-CHANGE-END: changes one byte, N bytes in front of a block that has another block behind it. Then frees the
+ * block. If END is "resize", resizes the block first. If END is "aligned", the block is aligned.
+ *
+ * "each byte": the same with each of the bytes that glibc does not read, from 16 to 9 bytes in front of a block. */
 static void one_byte_changed(void) {
     static const int changes[][2] = {{16, 1}, {15, 0x7f}, {14, 0x10}, {13, 1}, {12, 1}, {12, 2},
                                      {12, 4}, {11, 0xfc}, {10, 1},    {9, 1},  {9, 2},  {9, 0x80}};

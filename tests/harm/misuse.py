@@ -96,8 +96,8 @@ check("aligned, resized again", message=False,
 _, (status, _, out), _, _ = run("asked its size", "")
 assert (status, out) == (0, "as large as it was\nsurvived\n")
 
-# glibc stores a size in front of a block, and notices if it is overwritten. glibc does not use the bytes in front of
-# that size for this block.
+# glibc stores a block's size in the 8 bytes in front of the block, and notices if the size is overwritten. Here glibc
+# does not use the 8 bytes in front of the size, so overwriting only these bytes is harmless.
 front = {"kind": "damaged_header", "call": "free", "size_bytes": 100, "harmless": False, "allocated": "make",
          "freed_first": None, "now": "drop"}
 for which in ("one byte", "eight bytes"):

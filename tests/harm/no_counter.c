@@ -1,16 +1,20 @@
-/* no_counter.c HOW SIZE — allocates where the thread may not read the processor's counter, which libc's clock reads.
- * Ends with status 3. HOW:
+/* no_counter.c HOW SIZE — allocates, and ends with status 3. HOW says whether the thread that allocates may read the
+ * processor's counter, which libc's clock reads.
  *
- * strict: in the strictest sandbox, where nearly all system calls kill, too. The heap has room for more than was live
- * before, so malloc needs no system call.
+ * With these HOWs the thread may not read the counter:
  *
- * failing: after the strictest sandbox was refused.
+ * strict: the thread is in the strictest sandbox, where nearly all system calls kill, too. The heap has room for more
+ * than was live before, so malloc needs no system call.
  *
- * filtered: after the strictest sandbox was refused, because the thread has a filter.
+ * library: libc's function prctl has forbidden the counter.
  *
- * library: after libc's function prctl forbade the counter.
+ * number: syscall(SYS_prctl, …) has forbidden the counter.
  *
- * number: after syscall(SYS_prctl, …) forbade the counter.
+ * With these HOWs the thread may read the counter:
+ *
+ * failing: the kernel has refused the strictest sandbox.
+ *
+ * filtered: the kernel has refused the strictest sandbox, because the thread has a filter.
  *
  * beside: another thread is in the strictest sandbox. */
 #define _GNU_SOURCE

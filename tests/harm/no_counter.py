@@ -1,7 +1,7 @@
-"""A thread that may not read the processor's counter allocates as without memstow, although memstow wants the time of a
-block that raises the peak, and of a block that is large enough for a record of its own. In the strictest sandbox
-nothing is asked of the kernel, not even memory for a new call stack. If the kernel refuses a sandbox to the program,
-nothing changes."""
+"""A thread that may not read the processor's counter allocates as without memstow. memstow wants the time of a block
+that raises the peak, and of a block that is large enough for a record of its own. libc's clock would read the counter
+for this, so memstow does not use libc's clock there. In the strictest sandbox memstow asks the kernel for nothing, not
+even for memory for a new call stack. If the kernel refuses a sandbox to the program, nothing changes."""
 import pathlib
 
 import support

@@ -28,8 +28,8 @@ static void *allocate(void *argument) {
 }
 
 /* Strict mode allows only read, write, exit and sigreturn, so allocations must fit into the present heap. Reading the
- * processor's clock kills, too. To test this, live bytes fall so far that the history gets a point, because a point
- * needs a time. */
+ * processor's clock kills, too. Each point of the history has a time, and memstow must not read the clock for it. To
+ * test this, live bytes fall so far that the history gets a point. */
 static void be_strict(void) {
     static void *blocks[100], *large[50];
     mallopt(M_TRIM_THRESHOLD, -1);

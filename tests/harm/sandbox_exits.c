@@ -1,8 +1,17 @@
-/* sandbox_exits.c HOW — goes into a sandbox that kills a process when it asks for its own id or its thread's. Then a
- * thread leaves by pthread_exit (thread), threads allocate at the same time (threads), another filter is added
- * (filter), a forked child allocates and ends (fork), a vfork child ends at once (vfork), or an exec fails (failing
- * exec) or succeeds (exec). The program ends by exit, _exit or quick_exit, or by a return from main. Its exit status is
- * 5, except after a successful exec. */
+/* sandbox_exits.c HOW — goes into a sandbox that kills a process when it asks for its own id or its thread's. HOW says
+ * what follows:
+ *
+ * exit, _exit, quick_exit: the program ends by this function
+ * thread: a thread leaves by pthread_exit
+ * threads: threads allocate at the same time
+ * filter: another filter is added
+ * fork: a forked child allocates and ends
+ * vfork: a vfork child ends at once
+ * failing exec: an exec fails
+ * exec: an exec succeeds
+ *
+ * Unless HOW is exit, _exit, quick_exit or exec, main returns at the end. The exit status is 5, except after a
+ * successful exec. */
 #define _GNU_SOURCE
 #include "sandbox.h"
 

@@ -1,6 +1,7 @@
 # needs: cc stacks deb:libjemalloc2
-"""On the smallest allowed stack, beside jemalloc's large thread-local storage, threads take the picture of a peak and
-fold call stacks. So memstow's functions that do this must not have large arrays on the stack."""
+"""Threads with the smallest allowed stack take the picture of a peak and fold call stacks. jemalloc's large
+thread-local storage takes a part of this small stack. So memstow's functions that do this must not have large arrays on
+the stack."""
 import os
 
 import support

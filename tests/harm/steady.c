@@ -1,10 +1,12 @@
-/* steady.c — many operations with the same total: each thread replaces a block by one of the same size, again and
- * again, and blocks wander between threads. So at any moment the program holds BASE bytes, and at most one block more
- * for each thread.
+/* steady.c — many operations that leave the total as it is. Each of THREADS threads allocates a block, then frees an
+ * older block of the same size, and so on. Any thread may have allocated the older block. One more thread unmaps a
+ * mapping, then maps a new one of the same size, and so on.
  *
  * steady THREADS SECONDS
  *
- * prints "ready BASE SPAN MAPPED MAPPED_SPAN" */
+ * prints "ready BASE SPAN MAPPED MAPPED_SPAN". At any moment,
+ * - blocks have from BASE to BASE + SPAN bytes: SPAN is one of the largest blocks for each thread;
+ * - mappings have from MAPPED - MAPPED_SPAN to MAPPED bytes: MAPPED_SPAN is one mapping. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdio.h>

@@ -106,8 +106,8 @@ def pages():
 
 # ---- faults
 
-# A box is a line of an element's text, or a control or picture. It is cut to what its scrolled ancestors show. It may
-# intersect boxes of the element's own ancestors and descendants; no other boxes may intersect.
+# A box is a line of an element's text, a control or a picture. Boxes of two elements may overlap only if one of the
+# elements contains the other. Only the visible part of a box counts, not what is cut off or scrolled away.
 FAULTS = """
 const LEAST = 2; // pixels: lines of text may touch
 const PICTURES = "canvas, svg, input, textarea";

@@ -89,8 +89,9 @@ class Data:
         return self.texts[get("function")], self.texts[get("file")], get("line"), self.texts[get("module")], kinds
 
     def walk(self, outermost, step):
-        """Calls step(result for the outer node, lines of this node) for each node of the tree, outer nodes first.
-        `outermost` stands for the result outside of all nodes. Yields, for each site, the result for its node."""
+        """Computes a result for each node of the tree, outer nodes first: step(result of the node's parent, lines of
+        the node). For a node without a parent, step gets `outermost` as the parent's result. Yields, for each site, the
+        result of its node."""
         ends, at = [], 0
         for length in self.columns["segments.length"]:
             ends.append((at, at + length))

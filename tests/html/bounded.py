@@ -1,8 +1,9 @@
 # needs: deb:chromium deb:chromium-driver pip:selenium==4.51.0
 # timeout: 300
-"""A page has at most 5 MB after 100,000 runs, with a full history, 100,000 blocks and as many call stacks. Of the runs
-that have ended and hold nothing the page has the latest 1,000, and it says so; one name stands for all others. It has
-all models and all owners that hold memory, unless their names alone would fill the page. All sums stay exact."""
+"""A page has at most 5 MB after 100,000 runs, with a full history, 100,000 blocks and as many call stacks. The page has
+all models and all owners that hold memory, unless their names alone would fill it. If a run has ended and holds
+nothing, the page has it only if it is one of the latest 1,000 such runs. One name stands for all owners that are left
+out, and the page says how many these are. All sums stay exact."""
 import random
 
 import support

@@ -1,9 +1,9 @@
 # needs: deb:chromium deb:chromium-driver pip:selenium==4.51.0
 # timeout: 300
-"""The flame graph shows native frames, Python frames or both, as the user chooses. The user can also show or hide
-Python's import machinery and the interpreter's own code, and have frames of one function told apart by their lines.
-These choices also work in the inverted graph. The sums of the first frames are those of --json and of the page's data.
-Blocks are sorted by age, and the button of the theme changes the colours."""
+"""The flame graph shows native frames, Python frames or both, as the user chooses. The user also chooses whether
+Python's import machinery and the interpreter's own code are shown, and whether frames of one function are told apart by
+their lines. These choices also work in the inverted graph. The frames next to the root have the sums that --json and
+the page's data give. Blocks are sorted by age, and the button of the theme changes the colours."""
 import collections
 
 import support

@@ -1,9 +1,9 @@
 # needs: deb:chromium deb:chromium-driver pip:selenium==4.51.0
 # timeout: 200
-"""Decisions of a comparison. If A and B are of one process, the page has the triggers that are in B and not in A. It
-shows them whole, with the names of their owners, also a trigger that had begun before A was taken. The page says what
-is no longer in the trace. If A and B are of two processes, the page has the triggers of each, named by their side.
-Without triggers there is no such view. Names are shown as text. The page stays small with two full traces."""
+"""Decisions of a comparison. If A and B are of one process, the page has the triggers of B that began or went on after
+the last line that A has. It shows each of these triggers whole, with the names of its owners. The page says what is no
+longer in the trace. If A and B are of two processes, the page has the triggers of each, named by their side. Without
+triggers there is no such view. Names are shown as text. The page stays small with two full traces."""
 import json, random
 
 import support
@@ -58,8 +58,8 @@ assert not cards() and "A has all triggers of B (2)." == browser.text(".decision
 browser.open(page("b.mst", "a.mst"), "#decisions")
 assert headings() == ["In B, not in A", "In A, not in B"] and len(cards()) == 1, headings()
 
-# The first trigger was not over when A was taken, so the page shows the whole trigger as new in B. If B has only one
-# line more than A, and this is a line HELD that the program wrote after the trigger, the trigger is not new.
+# The first trigger was not over when A was taken, so the page shows the whole trigger as new in B. Once a trigger is
+# over, the program may write a line HELD about it. If B has nothing but this line more than A, no trigger is new.
 middle = next(number for number, line in enumerate(LINES) if line["kind"] == "CATEGORY")
 saved("a.mst", LINES[:middle])
 browser.open(page("a.mst", "b.mst"), "#decisions")

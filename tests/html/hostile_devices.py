@@ -72,8 +72,9 @@ def kinds(page):
 
 
 def own_rows(page):
-    """Whether each block on a device has the row of its own site, which has as many bytes. In a comparison the sites
-    are one row, because their models have no names."""
+    """Whether each block on a device leads to the right row of the sites. In a report, each of these blocks has a site
+    of its own: a row with as many bytes as the block. In a comparison, their sites are one row, because their models
+    have no names. This row has the bytes of all these blocks."""
     columns = Data(page).columns
     sizes = columns.get("blocks.size") or columns["blocks.after_size"]
     figures = columns.get("sites.live_bytes") or columns["sites.after_bytes"]

@@ -1,7 +1,7 @@
 # needs: cc
-"""The data of a page for a report is that of --json: each site with its call stack, owners and figures, and the
-documents. This also holds if the smallest sites are merged, with exact sums. A page is written whole or not at all, and
-never over a ledger."""
+"""The data of a page for a report is that of --json: sites with live memory have the same call stacks, owners and
+figures, and the totals of the process are the same. If the smallest sites are merged, the sums stay exact. A page is
+written whole or not at all, and never over a ledger."""
 import collections, json, os, pathlib
 
 import support

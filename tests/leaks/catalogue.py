@@ -1,9 +1,9 @@
 # needs: cc
 # timeout: 300
-"""Twelve programs that leak as real ones did, and four that leak in C and C++, two of which use a CUDA device
-(simulated, a test double). Each leak is found in a running process and in a snapshot. A series finds it, too, when the
-program leaks outside of runs. The finding names the right owner and call stack, and there is no other finding. Two
-programs that only look like leaks have none."""
+"""Sixteen programs leak: twelve Python programs as real ones did, and four in C or C++, two of which use a CUDA device
+(simulated, a test double). Each leak is found in the running process and in a snapshot. Then each program goes on, and
+leaks outside of runs. A series finds this leak, too. Each finding names the right owner and call stack, and there is no
+other finding. Two more programs only look as if they leaked: nothing is found in them."""
 import json, signal, sys, time
 
 import support

@@ -2,13 +2,15 @@
 # needs: comfyui
 # timeout: 900
 # long
-"""A real ComfyUI under memstow. After a dozen runs of honest nodes no leak is found. Then two nodes leak in a dozen
-runs: one keeps weights of a freed model in a list, the other keeps copies of weights. Both leaks are found, with their
-model or node and their function. A search of ten seconds of processor time (--holders) names the holder of the
-weights. There are exactly two findings, and there still are after four more runs. In another dozen runs, an error
-leaves features of a third node behind. In these runs the copies of weights do not grow, so they only count as memory of
-freed models. There are two findings again: the memory of freed models, and the features. The example in docs/leaks.md
-is such a run."""
+"""A real ComfyUI under memstow does four things, one after another:
+- A dozen runs of honest nodes. No leak is found.
+- A dozen runs in which two nodes leak: one keeps weights of a freed model in a list, the other keeps copies of weights.
+  There are exactly two findings, with their model or node and their function. A search of ten seconds of processor time
+  (--holders) names the holder of the weights. The example in docs/leaks.md is the output after such runs.
+- Four more runs of these two nodes. There still are exactly two findings.
+- A dozen runs without these two nodes, in which an error leaves features of a third node behind. There are two
+  findings: the features, and the memory of freed models. The copies of weights do not grow in these runs, so they only
+  count as memory of freed models."""
 import re, sys
 
 import support

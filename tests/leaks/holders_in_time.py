@@ -1,7 +1,7 @@
-"""A search for holders may run out of time. The object that it has reached at that moment is not its answer: if it
-were, this object would be noted as the holder, and nobody would search again. The next search gets more time. When no
-search may have more time, the object that was reached is the answer. The clock and the blocks are invented: each look
-at all objects takes a second."""
+"""A search for holders may run out of time before it reaches a name. If a later search may have more time, this search
+gives no answer. Otherwise the object that it has reached would be noted as the holder, and nobody would search again.
+If no search may have more time, this object is the answer. The clock and the blocks are invented: each look at all
+objects takes a second."""
 import gc, pathlib, sys, types
 
 import support

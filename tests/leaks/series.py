@@ -1,8 +1,8 @@
 # timeout: 300
 """A series of a program that leaks between its runs, so that no run owns the memory. The leak is found by readings
-alone, and again from the file, which is a snapshot for all other commands. A recorder that is killed leaves the program
-unharmed and the file whole. A file that is not memstow's is not replaced. A program that becomes another by exec is
-followed. A program without runs is read from time to time."""
+alone, and it is found again in the file of the series. All other commands read this file as a snapshot. If the recorder
+of a series is killed, the program goes on and the file is whole. A file that is not memstow's is not replaced. A series
+goes on when its program becomes another program by exec. A program without runs is read from time to time."""
 import json, pathlib, signal, subprocess, time
 
 import support

@@ -37,8 +37,8 @@ found = convert(shape(1, "Image", ["b.png", "image"], outputs=["IMAGE", "MASK"])
 assert inputs(found) == {"1": {"image": "b.png"}, "2": {"pixels": ["1", 0]},
                          "3": {"latent": ["2", 0], "seed": 42, "steps": 20, "sampler": "heun", "denoise": 0.5}}, found
 assert found["3"]["_meta"]["title"] == "Mine" and found["1"]["_meta"]["title"] == "Image"
-# In documents of old editors, the control after a seed is true or false. But true or false after a seed is no control
-# if the node's class has an input for this value.
+# If the value after a seed is true or false, it belongs to the next input of the node's class if that is a BOOLEAN.
+# Otherwise it is the seed's control, in the form in which old editors saved it.
 for control in (True, False):
     assert inputs(convert(shape(3, "Sample", [42, control, 20, "heun", 0.5]))) == {
         "3": {"seed": 42, "steps": 20, "sampler": "heun", "denoise": 0.5}}

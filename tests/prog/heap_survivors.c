@@ -1,6 +1,7 @@
-// Little of a retired owner's heap stays if a few of its blocks live on, such as a log line that was made while a model
-// was loaded. mimalloc keeps a free page for each size. These pages are given back, too, no matter who frees the
-// blocks, before or after the owner is retired. Blocks that live on are unchanged.
+// If a few blocks of a retired owner live on, such as a log line that was made while a model was loaded, only little of
+// the owner's heap stays resident. mimalloc keeps a free page for each size of blocks, and memstow gives these pages
+// back. The other blocks are freed by the same thread or by another one, before or after the owner is retired. The
+// blocks that live on are unchanged.
 // run:
 // run: --stacks=none
 // needs: mimalloc

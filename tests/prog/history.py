@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # needs: cc
 # timeout: 300
-"""Memory over time: a program grows, shrinks and grows, and its curve agrees with the program's own figures, as exactly
-as the report says. If there were more changes than points, the curve still has the first and the newest state and the
-peak. The curve survives kill -9, even while memory changes at full speed. A forked child has a curve of its own. The
-memory of all threads is added up. A snapshot keeps the curve. Runs, models and triggers are marks on the curve."""
+"""Memory over time: a program grows, shrinks and grows. Its curve differs from the program's own figures by less than
+the report says that it may (`within_bytes`). If there were more changes than points, the curve still has the first and
+the newest state and the peak. The curve survives kill -9, even while memory changes at full speed. A forked child has a
+curve of its own. The memory of all threads is added up. A snapshot keeps the curve. Runs, models and triggers are marks
+on the curve."""
 import bisect, os, pathlib, random, signal, struct, time
 
 import support

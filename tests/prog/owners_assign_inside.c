@@ -1,13 +1,16 @@
-// Remains of a header are not taken for a block. The header of a freed block lies inside of a live block, and glibc has
-// written the size of a chunk over the size in this header. Assigning addresses behind the header is refused.
+// The old header of a freed block is not taken for the header of a block. In this test, the old header lies inside of a
+// live block, and glibc has written the size of a chunk over the size in the old header. memstow_assign refuses the
+// addresses behind the old header.
 #include "abi.h"
 #include "expect.h"
 
 #include <stdint.h>
 
-// The blocks are too large for the thread's cache, so freed blocks are merged, and the next block begins where FIRST
-// did. FREED lies behind FIRST. LONGER is 16 bytes longer, so glibc's header of the chunk behind LONGER lies where
-// FREED's header was.
+// The sizes of the blocks, in the order of their allocation:
+// 1. FIRST, and FREED behind it. Both are freed. They are too large for the thread's cache, so glibc merges them.
+// 2. LONGER where FIRST was, and BETWEEN behind it. LONGER is 16 bytes longer than FIRST. So glibc's header of BETWEEN
+//    is written where memstow's header of FREED was. Both blocks are freed.
+// 3. WHOLE where FIRST was. It covers all these addresses.
 enum { FIRST = 2000, FREED = 2993, LONGER = FIRST + 16, CHUNK = FREED / 16 * 16, BETWEEN = CHUNK - 40, WHOLE = 10000 };
 
 static void *volatile kept; // the compiler keeps it, although it is never used

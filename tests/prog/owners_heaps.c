@@ -71,8 +71,8 @@ static void come_and_go(uint32_t other) {
     MUST(!has_memstow || after < before + (with - before) / 10);
 }
 
-/* Two threads that have filled the owner's heap sleep while the last block is freed elsewhere. Their part of the heap
- * goes back, too, and they go on with other heaps. */
+/* Two threads fill the owner's heap, then sleep. Meanwhile the main thread frees all their blocks. The memory goes back
+ * to the system although the two threads do not run. Then they go on with other heaps. */
 static pthread_barrier_t all;
 static uint32_t slept_in;
 

@@ -1,6 +1,7 @@
-// The report says where memory is after it was moved out. Dropped pages of files are nowhere until they are used.
-// Stowed memory that is used again has a figure of its own, which includes what was written to it. Memory that was
-// brought back as a whole is a live block again, and no other memory is mistaken for one.
+// The report says where memory is after it was moved out:
+// - Dropped pages of files are not resident until they are used again.
+// - Stowed memory that is read or written again counts as `stowed_resident_bytes`.
+// - Blocks that were restored count as `live_bytes` again. Stowed blocks and free memory of the heap do not.
 #include "abi.h"
 #include "expect.h"
 

@@ -1,5 +1,5 @@
-// A thread's heap keeps free memory. It is found even if madvise has split the heap's mapping into several mappings.
-// numpy calls madvise in this way.
+// A thread's heap keeps free memory. The report counts this memory (`retained_bytes`) even if madvise has split the
+// heap's mapping into several mappings. numpy calls madvise in this way.
 // build: -pthread
 #include "expect.h"
 

@@ -1,7 +1,10 @@
-// Call stacks of coroutines whose stacks come and go. The stacks are mapped or come from malloc. A stack is freed in
-// the middle of a coroutine, another coroutine uses its memory at once, a stack of another size is made at the same
-// address, or another thread resumes the coroutine. In all these cases what a thread remembers of a stack is wrong, and
-// reading the stack must do no harm.
+// What a thread remembers of a coroutine's stack may be wrong. Reading call stacks must do no harm then, and must give
+// the right stacks. The test makes these cases:
+// - The stack is freed in the middle of the coroutine.
+// - Another coroutine uses the freed memory at once.
+// - A stack of another size is made at the same address.
+// - Another thread resumes the coroutine.
+// The stacks are mapped or come from malloc.
 // needs: stacks
 // build: -O2
 // timeout: 300

@@ -1,8 +1,12 @@
 #!/usr/bin/env python3
-"""Unwind tables of 256 KiB or more are read through a mapping of memstow's own, and every call stack is right. This
-holds if the library is loaded again, if another library is loaded at its address, and in a forked child. memstow makes
-no such mapping if the file's path leads to another file, if the path is relative, if the file has no build id, or if
-the process is in a sandbox. Pages of the mapping do not stay resident."""
+"""If a library has unwind tables of 256 KiB or more, memstow maps the tables a second time and reads them from its own
+mapping. Pages of this mapping do not stay resident. Every call stack is right. This also holds if the library is loaded
+again, if another library is loaded at its address, and in a forked child. memstow makes no mapping of its own in these
+cases:
+- The library's path leads to another file.
+- The path is relative.
+- The library has no build id.
+- The process is in a sandbox."""
 import pathlib, shutil
 
 import support
@@ -73,8 +77,9 @@ check(99, 900, "one", child)
 check(0, 999, "two", child)
 assert [count for count, _ in tables] == [1, 1], tables
 
-# A library is unloaded, its file is replaced by another one, and that one is loaded at the same address. It gets a
-# mapping of its own. The report has no names of its functions, because the ledger has the first file's build id.
+# A library is unloaded. Another library takes its path, and is loaded at the same address. memstow maps the tables of
+# the new library, too. The ledger has the build id of the old library. So the report does not read the new library's
+# file, and has no names of its functions.
 plugin = support.HERE / "plugin.so"
 shutil.copy(one, plugin)
 tables = tell("load", plugin, "call", 0, 99, "tell", "close", "rename", shutil.copy(two, "newer.so"), plugin,

@@ -61,9 +61,10 @@ static void in_threads(void *(*function)(void *), long shift) {
 
 static double mean;
 
-/* Each of n blocks is a sample with chance p, and a sample stands for 1/p blocks: the variance of the estimate is
- * n(1-p)/p. One block and 8 bytes more are allowed, because the report rounds each site, and because the estimate is
- * not normally distributed if hardly any block is missed. */
+/* Expects a figure within SIGMAS standard deviations. Each of n blocks is a sample with chance p, and a sample stands
+ * for 1/p blocks. So the variance of the estimate is n(1-p)/p. One block is added to the standard deviation, because
+ * the estimate is not normally distributed if hardly any block is missed. 8 bytes are added to the result, because the
+ * report rounds each site. */
 static void expect(const char *function, const char *what, double bytes, double blocks) {
     double size = bytes / blocks, p = -expm1(-size / mean), off = SIGMAS * (sqrt(blocks * (1 - p) / p) + 1) * size + 8;
     say("expect sites[stack[0].function=%s].%s >= %.0f", function, what, bytes - off);

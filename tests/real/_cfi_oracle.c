@@ -1,6 +1,8 @@
-/* _cfi_oracle.c — reads every row of the unwind tables of the named ELF files with cfi_find and with elfutils. Both
- * compute CFA, return address and the caller's rbp for random registers and memory, so the forms of rules and
- * expressions need not be the same. Out: a line of figures for each file; exit status 1 if a row differs. */
+/* _cfi_oracle.c — compares cfi_find with elfutils, for every row of the unwind tables of the named ELF files. The rules
+ * of the two may have different forms. So their results are compared: both rules are applied to random registers and
+ * memory, and must give the same CFA, and the same addresses where the return address and the caller's rbp are saved.
+ * cfi_find may refuse a row of unusual form. Prints a line of figures for each file. The exit status is 1 if a row
+ * differs or a file cannot be read. */
 #include <dwarf.h>
 #include <elfutils/libdw.h>
 #include <fcntl.h>

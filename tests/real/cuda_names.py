@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-# Every function of NVIDIA's headers, from CUDA 11.8 to 13.5, whose name is about memory, captures, binding, pools or
-# other processes has a line in cuda_table.h, or stands in _entries.py with the reason why it needs none. If a later
-# version of an entry in the table has other arguments, that version has a line of its own. Otherwise a program that
-# asks the driver for the later version would get a hook that passes the wrong arguments.
+# The test looks through NVIDIA's headers, from CUDA 11.8 to 13.5, for functions whose names are about memory, captures,
+# binding, pools or other processes. Each of these functions has a line in cuda_table.h, or _entries.py gives the reason
+# why it needs none. If a later version of an entry in the table has other arguments, that version has a line of its
+# own. Otherwise a program that asks the driver for the later version would get a hook that passes the wrong arguments.
 # needs: cuda-headers
 import re
 

@@ -3,9 +3,9 @@
 # timeout: 3600
 # needs: cc torch
 """Tests PyTorch's CUDA build (PyPI's default wheel) without a device. torch.cuda.MemPool, use_mem_pool, and two
-functions of torch._C have the signatures with which memstow's pools call them. The functions that memstow calls before
-it makes a pool give the expected answers for each allocator. tests/real/torch_pool_signatures.py reads the signatures
-from a PyTorch without CUDA.
+functions of torch._C have the signatures with which memstow's pools call them. Before memstow makes a pool, it asks
+PyTorch which allocator is in use. PyTorch's answer is right for each of its allocators: native, cudaMallocAsync, and
+pluggable (the program's own). tests/real/torch_pool_signatures.py reads the signatures from a PyTorch without CUDA.
 
 The test also runs a program under memstow that imports this build: first without a driver, then over the simulated
 driver, a test double. Both times the program runs to its end. The build takes 4.7 GB in the test's own folder. The test

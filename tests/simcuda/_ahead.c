@@ -276,8 +276,8 @@ static void *reset_first_device(void *unused) {
     return unused;
 }
 
-/* A device is reset while a move of another device copies into memory that was pinned in the context of the first
- * device. The reset waits for the copies. */
+/* A model leaves device 1. The move copies into memory that was pinned in the context of device 0. Meanwhile device 0
+ * is reset. The reset waits for the copies. */
 static void reset_of_another(void) {
     pthread_t mover, other;
     MUST(!cudaSetDevice(0));

@@ -222,8 +222,8 @@ static void file_limit(void) {
     MUST(!setrlimit(RLIMIT_FSIZE, &before) && !model_out(&first) && model_holds(&first));
 }
 
-/* The end of the file is cut off. memstow reports an error, and the program lives on. The first model stays out; the
- * second can be used. */
+/* The content of the first model is in a file, and the end of this file is cut off. Restoring the model fails, and the
+ * model stays out. The program lives on, and can use the second model. */
 static void unreadable(void) {
     char line[512], path[64] = "";
     load();

@@ -96,8 +96,8 @@ static void found_by_a_copy_of_the_driver(void) {
     MUST(!cuGetErrorName(ILLEGAL_ADDRESS, &text) && !strcmp(text, "CUDA_ERROR_ILLEGAL_ADDRESS"));
 }
 
-/* The program asks for the texts of errors other than 700, so memstow does not name memory yet. It names memory when a
- * later call returns error 700. */
+/* If a program asks for the text of error 700, memstow names the memory that a kernel may have used. Here the program
+ * asks for the texts of other errors only. So memstow names the memory later, when cudaFree returns error 700. */
 static void asks_of_others(void) {
     const char *text;
     copy_fails();

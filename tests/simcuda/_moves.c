@@ -57,8 +57,8 @@ static void room_is_used(void) {
     look();
 }
 
-/* Plain memory and pooled memory are each freed by their own kind of call, whether the memory is in place or out. A
- * call that the driver would refuse is refused. */
+/* Memory that is in place is freed: plain memory by cudaFree, pooled memory by cudaFreeAsync. Memory that is out is
+ * freed by cudaFree. A call that the driver would refuse is refused. */
 static void frees(void) {
     uint64_t empty = usage().used;
     load();

@@ -96,8 +96,9 @@ static void other_streams(void) {
     give(at, first);
     MUST((other = ask(3 * MIB, second)) != at);
     MUST(ask(3 * MIB, NULL) != at);
-    /* Work of the stream that freed the block comes after the block's last use. memstow makes this stream wait
-     * nevertheless, because it may be a new stream that has the handle of a destroyed stream. */
+    /* The stream that freed the block would not have to wait, because its next work comes after the block's last use.
+     * But memstow knows a stream only by its handle, and a new stream may have the handle of a destroyed stream. So
+     * memstow makes the stream wait. */
     uint64_t waits = sim_count_ok("cuStreamWaitEvent");
     MUST(ask(3 * MIB, first) == at && sim_count_ok("cuStreamWaitEvent") == waits + 1);
     sim_release_kernels(1);

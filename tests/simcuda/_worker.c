@@ -1,6 +1,7 @@
-/* _worker.c — a program whose models memstow's worker moves, over the simulated driver (a test double). The driver
- * needs the program's descriptors, which the worker lacks, so the device thread calls the driver. The first argument
- * is the case. With MEMSTOW_IDLE=1 the worker applies the policies when a second has passed without work. */
+/* _worker.c — a program with models that memstow's worker moves, over the simulated driver (a test double). The first
+ * argument is the case. With MEMSTOW_IDLE=1 the worker applies the policies when a second has passed without work. The
+ * worker lacks the program's descriptors, which the driver needs. So memstow's device thread calls the driver for the
+ * worker. */
 #include "_model.h"
 
 /* The worker is to stow the model, as soon as it looks. */

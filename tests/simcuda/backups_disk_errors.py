@@ -13,8 +13,8 @@ program = BUILD / "backups"
 
 
 def refused(image, mib, name, answers):
-    """Moves a model of 20 MiB to a disk of `mib` MiB, whose image may have no room to grow. The move must fail with one
-    of `answers`. Returns the reasons in the trace."""
+    """Moves a model of 20 MiB to a disk of `mib` MiB. The disk is a file system in the sparse file `image`. The move
+    must fail with one of the errors `answers`. Returns the reasons in the trace."""
     place = support.HERE / name
     place.mkdir()
     with open(image, "wb") as file:

@@ -53,8 +53,9 @@ CUresult context_warm(struct sim_context *self) {
     return CUDA_SUCCESS;
 }
 
-/* Work that has begun is finished first, as far as possible. Pools and physical memory do not belong to a context, as
- * cuda.h says about cuCtxDestroy, and cuda_runtime_api.h about cudaDeviceReset. */
+/* Ends a context. First its operations are executed, unless an error has broken the context. Then everything that
+ * belongs to the context goes. Pools and physical memory stay, because they do not belong to a context: cuda.h says so
+ * about cuCtxDestroy, and cuda_runtime_api.h about cudaDeviceReset. */
 static void die(struct sim_context *self) {
     call_context_ends(self);
     if (!self->sticky) engine_drain_context(self);

@@ -24,8 +24,9 @@ bool device_take(struct device *self, size_t bytes, bool small) {
 
 void device_give(struct device *self, size_t bytes) { self->used -= bytes; }
 
-/* The file has more room than the device has memory, so that a piece always finds neighbouring pages. A real device
- * needs no such pages, because of its page tables. */
+/* Makes a device. A file takes the place of its memory. Each piece of memory (phys.c) consists of neighbouring pages of
+ * the file. The file is larger than the device's memory, so that a new piece always finds such pages. A real device has
+ * page tables, so its pieces can consist of any pages. */
 static CUresult begin(struct device *self, int id) {
     size_t room = sim_config.capacity * 4 + 64 * GRANULE;
     *self = (struct device){.id = id, .capacity = sim_config.capacity, .fragmented = sim_config.fragmented};

@@ -56,8 +56,9 @@ static CUresult run_set_condition(struct sim_context *ctx, const uint64_t *a) {
     return (void)ctx, condition_set(a[0], (uint32_t)a[1]);
 }
 
-/* memstow_hash(at, units of 16 bytes, seed1, seed2, sheet): stands in for memstow's kernel of that name. It writes the
- * sums of all memory to the place where the real kernel's first block of threads writes its sums. */
+/* memstow_hash(at, units of 16 bytes, seed1, seed2, sheet): stands in for memstow's kernel of that name. In the real
+ * kernel, each block of threads writes the sums of its units to its own place in the sheet. Here the first block's
+ * place gets the sums of all units. */
 static CUresult run_hash(struct sim_context *ctx, const uint64_t *a) {
     struct hash_sums sums = {0, 0};
     size_t bytes = a[1] * 16, length;

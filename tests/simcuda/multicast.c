@@ -1,7 +1,7 @@
 /* multicast.c — multicast objects, which bind together memory of several devices. In: devices that are added, and
  * memory that is bound, in whole granules. Out: bindings, which keep the memory alive as a mapping does. An object has
- * no memory of its own. Only certain instructions of kernels can use a mapping of an object, so every access here is a
- * fault. */
+ * no memory of its own. Only certain instructions of kernels can use a mapping of an object. The simulated kernels have
+ * no such instructions, so every access is a fault. */
 #include "sim.h"
 
 #include <stdlib.h>

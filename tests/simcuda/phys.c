@@ -8,8 +8,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* The host pages of a small device's memory are kept for the next use after a free, because making new pages takes
- * longer than all other work. Kept pages are filled again, except in benchmarks. */
+/* If a device has no more memory than this, a free does not give the memory's host pages back to the system: making new
+ * pages would take longer than all other work. The next allocation fills the kept pages again, except in benchmarks. */
 #define KEPT (256 * MB)
 enum { NOISE_WORDS = 1 << 17 }; /* 1 MiB */
 
@@ -77,8 +77,9 @@ struct sim_phys *phys_new(struct device *device, size_t size, bool own_file) {
     return self;
 }
 
-/* Makes a piece from a file. The piece takes no capacity of the device, because another process or another handle has
- * taken the capacity already. Managed memory takes capacity only while it is resident on the device. */
+/* Makes a piece from a file. The piece takes no capacity of the device now:
+ * - For memory of another process or another handle, the capacity has been taken already.
+ * - Managed memory takes capacity only while it is resident on the device. */
 struct sim_phys *phys_import(struct device *device, int fd, uint64_t offset, size_t size) {
     struct sim_phys *self = calloc(1, sizeof *self);
     if (!self) return NULL;

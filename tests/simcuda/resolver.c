@@ -1,6 +1,6 @@
-/* resolver.c — cuGetProcAddress in both generations. In: a name, a version of CUDA, flags. Out: the newest entry that
- * is not newer than that version. Its address is the entry itself, not the exported symbol (thunks.S), as in the real
- * driver. */
+/* resolver.c — cuGetProcAddress in both generations. In: a name, a version of CUDA, flags. Out: the address of the
+ * newest entry that is not newer than that version. As in the real driver, this is the address of the entry itself, not
+ * that of the exported symbol, which jumps to the entry (thunks.S). */
 #include "sim.h"
 
 #include <string.h>

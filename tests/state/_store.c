@@ -329,9 +329,9 @@ static void failed_puts(void) {
     MUST(abi_memstow_state_begin(loop) == 2 && put(loop, "kept", 100, 2) == owner);
 }
 
-/* If the program has closed the store's descriptors, a value in memory cannot be read until it is stowed. Nothing else
- * fails. If the program opens a file of its own, which gets the number of such a descriptor, the store does not close
- * that file. */
+/* The program closes the store's descriptors. A value in memory cannot be read any more, but it can be stowed, because
+ * the store still has it mapped. The stowed value has a new descriptor, so it can be read again. Nothing else fails.
+ * The program also opens a file, which gets the number of a closed descriptor. The store does not close this file. */
 static void closed_descriptors(void) {
     int64_t loop = loop_of("closed");
     MUST(abi_memstow_state_begin(loop) == 1);

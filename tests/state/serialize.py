@@ -3,7 +3,8 @@
 # timeout: 200
 """Values come back unchanged: tensors of each type, shape and stride, arrays, nested values, texts, numbers, pickles.
 Values that must pass by reference do so, and the reason is given. A value that comes back as another type gives a
-warning. Foreign bytes are refused, and so are untrusted bytes that would make a value larger than they are."""
+warning. Foreign bytes are refused. Untrusted bytes are refused if they describe a value that is larger than the bytes
+themselves."""
 import os
 
 import support

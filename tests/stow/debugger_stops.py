@@ -1,7 +1,8 @@
 """A debugger stops all threads of a program again and again, in any order, while its memory moves all the time. Each
-thread stops, and memory is whole. A thread that waited in the kernel for a stopped thread would not stop itself, and
-gcore would wait for ever. A helper process of memstow prevents such waits. This process may be killed, and ends with
-the program."""
+thread stops, and memory is whole. During a move, a thread may wait in the kernel until an event is read. The
+thread cannot be stopped while it waits. If the debugger had stopped the thread that reads the events, this wait would
+not end, and the debugger would wait for ever. So a helper process of memstow, which the debugger does not stop, reads
+the events, too. Memory stays whole if this process is killed. The process ends with the program."""
 import ctypes, os, pathlib, signal, subprocess, time
 
 import _moving, support

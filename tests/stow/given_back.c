@@ -1,8 +1,9 @@
 /* given_back.c — given_back FILE: moves 512 MiB out twice. FILE tells how many bytes the control group uses. Prints a
- * line for each move, in MiB: by how much the group's memory fell, by how much RSS fell, how much was written. The last
- * line has two numbers about readings that were taken during the first move. The first number is the largest value of
- * (group's memory + bytes moved so far - group's memory before the move). The second number is the number of
- * readings. */
+ * line for each move, in MiB: by how much the group's memory fell, by how much RSS fell, how much was written.
+ *
+ * The last line is about readings that were taken during the first move. Each reading compares two amounts: the bytes
+ * moved so far, and the bytes by which the group's memory has fallen so far. The line has two numbers: the largest
+ * excess of the first amount over the second, in MiB, and the number of readings. */
 #include "moving.h"
 
 #include <pthread.h>

@@ -1,6 +1,6 @@
 /* writes.c — writes MODE WRITES THREADS: threads write to memory that is moved out and back meanwhile. Each thread
- * counts its writes, and at the end the memory must have all of them. In the mode "comparing", in which nobody may
- * write during a move, they write before it, after it, and to stowed memory. */
+ * counts its writes, and at the end the memory must have all of them. In the mode "comparing" nobody may write during a
+ * move. So in this mode the threads write only between moves, to stowed memory and to memory that is back. */
 #include "moving.h"
 
 #include <pthread.h>

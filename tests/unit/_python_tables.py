@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Writes tests/unit/python_tables.h: location tables as each Python makes them, with the line that Python reports for
-each code unit, and what 3.13 and later publish about their layout. Each Python writes its own part:
+"""Prints the tables of tests/unit/python_tables.h, as the Python that runs this script makes them. For each code object
+of a sample there are its location table, and the lines that Python reports for its code units. Python 3.13 and later
+publish the layout of their own data, so for these versions the layout is printed, too. Each Python prints its own part:
 
     for p in python3.11 python3.12 python3.13; do $p tests/unit/_python_tables.py; done |
         clang-format --assume-filename=x.h > tests/unit/python_tables.h

@@ -1,6 +1,5 @@
-// A block is assigned in three cases: while folding hides the site that it is counted at, while another thread grows
-// the ledger on a slow disk, and when there is no room in the ledger. The first two are not refused, and the third
-// changes nothing.
+// An assignment succeeds while folding hides the site that the block is counted at, and while another thread grows the
+// ledger on a slow disk. If the ledger has no room left, an assignment is refused and changes nothing.
 // build: -Wl,--wrap=os_map_file
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -176,8 +175,8 @@ Test(assign, without_room, .init = begin_in_memory) {
     cr_expect_eq(live_of(models[1]), SIZE);
 }
 
-/* The counts of a mapping are moved by whichever thread applies the queued event. That thread cannot answer the caller
- * of assign_range, so the caller checks beforehand whether there is room. */
+/* An assignment of a mapping is queued as an event. Any thread may apply the event, and that thread cannot tell
+ * mappings_assign that it failed. So mappings_assign checks whether there is room before it queues the event. */
 Test(assign, of_a_mapping_without_room, .init = begin_in_memory) {
     mappings_add(MAPPING, SIZE, SNAP_MAP_ANONYMOUS, false, block.site);
     cr_assert_eq(assign_range(MAPPING, SIZE, models[0]), 0);

@@ -103,8 +103,8 @@ static int threads(void) {
     return count;
 }
 
-/* Whether memstow has this many threads. ThreadSanitizer has a thread of its own, and does not notice a join with a
- * time-out. So under ThreadSanitizer the threads are not counted. */
+/* Whether memstow has this many threads. Under ThreadSanitizer the threads are not counted, because ThreadSanitizer has
+ * a thread of its own. */
 static bool threads_are(int ours) {
 #if defined(__SANITIZE_THREAD__)
     return ours <= 2;
@@ -114,6 +114,8 @@ static bool threads_are(int ours) {
     return threads() == before + ours;
 #endif
 }
+/* memstow joins its threads with a time-out. ThreadSanitizer does not notice such a join, and would report the threads
+ * as leaked. */
 const char *__tsan_default_options(void);
 const char *__tsan_default_options(void) { return "report_thread_leaks=0:die_after_fork=0"; }
 

@@ -36,8 +36,8 @@ static void be_first(void) {
     _exit(wrong != 0);
 }
 
-/* A name that is not found at its first look-up counts as the name of a function without a hook until the program ends.
- * So the first look-ups must find all names, whichever thread makes them. */
+/* If cuda_route_named does not find a name, dlsym returns the real function without a hook, and the program may call
+ * this function from then on. So even the first look-ups must find all names, whichever thread makes them. */
 Test(cuda_route, each_name_is_found_by_all_who_ask_first) {
     for (int i = 0; i < 1500; i++) {
         int status = 0;
@@ -116,8 +116,8 @@ Test(cuda_route, what_may_be_memory_and_is_not_known_is_told_apart) {
 static int one, two, three;
 static void *const one_entry[CUDA_ENTRIES][CUDA_SLOTS] = {[CUDA_ENTRY_cudaMalloc] = {&one, &two, &three}};
 
-/* memstow does not wrap addresses in the object that has its own code. Here this object is the test itself, so the
- * functions to wrap are libc's. */
+/* memstow gives no hooks to functions of the object that contains memstow's code. In a unit test this object is the
+ * test program, so the functions that get hooks here are libc's. */
 Test(cuda_route, each_address_gets_a_hook_of_its_own_until_there_are_no_more) {
     cuda_route_begin(one_entry);
     void *a = (void *)strlen, *b = (void *)abort, *c = (void *)exit;

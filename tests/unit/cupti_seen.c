@@ -133,8 +133,8 @@ Test(cupti_seen, a_context_takes_its_memory_with_it_but_not_its_pools) {
     cr_assert(ledger.allocated == 3 && ledger.freed == 2);
 }
 
-/* A program may make and end contexts for days. Only the last ends are remembered. That is enough, because a late
- * record belongs to a context that ended a short time ago. */
+/* A program may make and end contexts for days. Only the contexts that ended most recently are remembered. That is
+ * enough, because a late record belongs to a context that ended a short time ago. */
 Test(cupti_seen, records_of_any_context_may_come_after_its_end) {
     begin();
     for (uint32_t context = 1; context <= 1000; context++) {

@@ -55,9 +55,9 @@ Test(header, only_small_blocks_are_small) {
     }
 }
 
-/* The word in front of a block is a small number, as in front of glibc's blocks, so writing a 0 to one of its high
- * bytes changes nothing. Any other change of one byte is noticed, and so is a change of all bytes from any place in the
- * header up to the block. */
+/* Each change of one byte of a header is noticed, and so is the same change of all bytes from any byte of the header to
+ * its end. Programs sometimes write a 0 to the byte just in front of a block. That does no harm, because this byte and
+ * the five bytes before it are 0 in the header of a small block. */
 Test(header, no_byte_changes_unseen) {
     const uint32_t mark = header_mark(0, 16);
     const struct header whole = sealed(mark, 4711, 24);

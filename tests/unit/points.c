@@ -1,5 +1,5 @@
 // The points of a curve. The first, the highest and the newest point stay, whatever points are added. There are never
-// more points than the room allows. After each step of a change, all points are points that were added.
+// more points than there are records for them. At each step of a change, every point is complete.
 #include <criterion/criterion.h>
 #include <stdbool.h>
 #include <string.h>

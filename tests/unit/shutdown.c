@@ -1,5 +1,6 @@
-/* One ending is cancelled, and at that very moment a signal begins another ending. Each ending has its own limit. No
- * thread watches the limits in these tests: the test itself calls the function of such a thread when it wants to. */
+/* One ending is cancelled, and at that very moment another ending begins, for example by a signal. Each ending has its
+ * own time limit, and a thread that watches this limit. In these tests the watching threads do not run. Instead, the
+ * test calls a thread's function when it wants to. */
 #include <criterion/criterion.h>
 #include <stdbool.h>
 #include <sys/wait.h>

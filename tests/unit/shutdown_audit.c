@@ -1,6 +1,6 @@
-/* If a thread is left, the log says which functions started it. The log compares the age of the thread with the age
- * in the record, to see whether the record belongs to the thread. A pause between the readings of these two ages
- * must not hide the record. The record of an earlier thread with the same id is not used. */
+/* If a thread is left, the log says which functions started it, as the ledger has recorded. A record that is older than
+ * the thread belongs to an earlier thread with the same id, and is not used. The ages of the record and of the thread
+ * are read one after the other. A pause between the two readings must not hide a record that belongs to the thread. */
 #include <criterion/criterion.h>
 #include <string.h>
 #include <time.h>

@@ -1,5 +1,7 @@
-// Device memory that memstow serves, over the simulated CUDA driver (a test double). Each call of the driver fails in
-// turn; one thread, and several threads, take random steps while calls fail; threads disturb each other.
+// Device memory that memstow serves, over the simulated CUDA driver (a test double). The tests:
+// - Each call of the driver fails in turn.
+// - One thread takes random steps while calls of the driver fail. Another test does the same with several threads.
+// - Several threads allocate, free and move memory at the same time.
 // timeout: 600
 #include "moving_proof.h"
 
@@ -28,8 +30,8 @@ struct walker {
     uint32_t random, owner; /* 0: any */
 };
 
-/* A lock for each owner. Whoever uses or moves memory of an owner holds the owner's lock, because memory in use does
- * not move. A move of all owners takes all locks, in the order of this array. A free takes no lock. */
+/* A lock for each owner. Whoever uses or moves memory of an owner holds the owner's lock, so that no memory moves while
+ * a thread uses it. A move of all owners takes all locks, in the order of this array. A free takes no lock. */
 static pthread_mutex_t using[OWNERS + 1] = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER,
                                             PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER};
 
@@ -130,8 +132,8 @@ static void one_more_copy(void) {
     vram_memory_free(at, &result);
 }
 
-/* Brings everything back, checks it, and frees it. After that only the ring and pinned memory are left in the
- * driver. The pinned memory is given back on demand. */
+/* Brings everything back, checks it, and frees it. Gives the pinned memory of backups back, too. After that memstow has
+ * nothing in the driver but its ring (vram_ring.h). */
 static void finish(struct walker *walkers, int count, uint64_t before) {
     uint64_t moved;
     int result;

@@ -34,8 +34,8 @@ static CUmemoryPool shared_pool(int handle_types) {
     return pool;
 }
 
-/* The parent forks this child before it begins to use the driver, because a driver does not live on in a child. The
- * child opens the parent's descriptor. */
+/* What the child does: it opens the parent's pool by a descriptor, and uses memory of that pool. The parent forks the
+ * child before the parent begins to use the driver, because a driver does not live on in a child. */
 static int child_uses(int from) {
     struct shared shared;
     CUdeviceptr one, two;

@@ -293,8 +293,8 @@ Test(simcuda_waits, plain_memory_is_freed_when_nothing_uses_it) {
     cr_assert_eq(proof_usage(0).faults, 0);
 }
 
-/* The stream of a freed block belongs to another context than the thread's. That context may end before memstow has
- * looked at the work on the stream. */
+/* A thread frees blocks in a stream of a context that is not current on the thread. The stream's context may end before
+ * memstow has looked at the work on the stream. */
 Test(simcuda_waits, freed_in_a_stream_of_another_context) {
     uint64_t before = proof_usage(0).used, context, at = served_in_stream(4 * MIB, 1);
     uint64_t later = served_in_stream(4 * MIB, 1);
@@ -361,9 +361,9 @@ Test(simcuda_waits, a_stream_that_does_not_get_on_is_asked_a_few_times) {
     cr_assert(!proof_usage(0).blocks && !proof_usage(0).faults);
 }
 
-/* A search moves the blocks that it looks at to the end of the queue. If it gives up, blocks that were freed later
- * stand at the beginning. At the next search, the events of the earlier blocks may have come, but not those of the
- * later blocks. The next search must find the earlier blocks nevertheless. */
+/* A search must find the freed blocks whose work is done, even if the queue has blocks in front of them that were freed
+ * later and whose work is not done. The queue gets this order when an earlier search gives up: it has moved the blocks
+ * that it has looked at to the end. */
 Test(simcuda_waits, what_was_freed_before_is_not_skipped) {
     uint64_t at[IN_EACH];
     CUstream stream;

@@ -1,7 +1,10 @@
-// No lock of the store is held while the memory of a value is freed, because that takes long. A call does not fail if
-// another thread holds a lock for a long time, for example while that thread writes to a disk: the call waits. In the
-// middle of a move, a reader gets the value at once. A move gives memory back in small pieces, because during each such
-// call to the kernel no other thread can map memory.
+// The locks of the store, and the waits of other threads:
+// - No lock of the store is held while the memory of a value is freed, because that takes long.
+// - If another thread holds a lock for a long time, for example while it writes to a disk, a call waits and does not
+//   fail.
+// - In the middle of a move, a reader gets the value at once.
+// - A move gives memory back to the kernel in small pieces, a call for each piece. The calls must be short, because
+//   while one runs, no other thread can map memory.
 // build: -Wl,--wrap=stow_file_close,--wrap=os_call6
 #include <criterion/criterion.h>
 #include <errno.h>

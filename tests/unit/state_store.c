@@ -1,5 +1,5 @@
-// While the bytes of a value are written, the value's loop is closed and another loop takes its place. The bytes go to
-// the loop of the value.
+// While the bytes of a value are written, the value's loop is closed, and a new loop gets the structure that the closed
+// loop had. The bytes go to the folder of the closed loop, not to that of the new one.
 // build: -Wl,--wrap=state_bytes_in_file,--wrap=state_bytes_in_folder
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -94,8 +94,8 @@ static void word_comes_later(uint64_t before) {
 Test(top_sampling, an_id_is_used_again) { word_comes_later(SNAP_SITE_FREE); }
 Test(top_sampling, an_id_has_no_word_yet) { word_comes_later(0); }
 
-/* If `first` is not 0, looks fail from now on: the modules cannot be read while their section says that other modules
- * come before its own. A look that fails here has already read the counts, because it reads them before the modules. */
+/* Sets the number of the first module in the section of modules. If `first` is not 0, the modules before it
+ * are missing, and a look fails when it reads the modules. Such a look has already read the counts. */
 static void modules_spoil(struct seen *seen, uint64_t first) {
     const struct reader *reader = &seen->sampling.reader;
     for (size_t i = 0; i < reader->section_count; i++)

@@ -193,7 +193,7 @@ Test(trigger, what_does_not_work_is_blocked_and_says_why, .init = begin, .fini =
 }
 
 /* The trace says how much device memory each owner had before, how much it has afterwards, and how much of it is
- * stowed. A model that only has device memory counts as a model. */
+ * stowed. An owner that has only device memory is not taken for empty. */
 Test(trigger, what_is_in_a_device_counts, .init = begin, .fini = end) {
     const struct memstow_decision *decisions;
     struct owner_state *freed = owner(FREE, 0), *stowed = owner(STOW, 500), *left = owner(FREE, 0);

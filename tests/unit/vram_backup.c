@@ -1,6 +1,6 @@
-/* Pinned memory is kept as long as the device may write to it. For this it is entered into a list, even if another
- * thread holds the list's lock for a long time, for example because a busy machine lets that thread wait. The driver is
- * a test double of a few functions. */
+/* Pinned memory that a block gives up is kept in a list as long as the device may write to it. If another thread holds
+ * the list's lock for a long time, for example because a busy machine lets that thread wait, vram_backup_leave waits,
+ * too, and then enters the memory. The driver is a test double of a few functions. */
 #include <criterion/criterion.h>
 #include <pthread.h>
 

@@ -1,6 +1,6 @@
 // Pinned memory that stays. It is pinned once, in large pieces and within limits, and is used again and again until it
-// is given back. It is pinned again when its context has ended, and it stays while the driver does not unpin it. The
-// driver is a test double of a few functions. The start of threads is wrapped, to count them.
+// is given back. After its context has ended, it is pinned again. If the driver refuses to unpin it, it is not given
+// back. The driver is a test double of a few functions. The start of threads is wrapped, to count them.
 // build: -Wl,--wrap=stow_thread_start
 #include <criterion/criterion.h>
 #include <stdio.h>

@@ -162,8 +162,9 @@ Test(vram_table, a_handler_does_without_the_table_that_its_thread_has, .timeout 
     cr_assert(handler.runs == 2 && handler.found == 1 && handler.taken == 1 && handler.entered == 1);
 }
 
-/* The lock names its holder by the address of the thread's descriptor, which is on the thread's stack. The stacks here
- * are 64 GiB apart, so the low 36 bits of the two addresses may be equal. */
+/* The lock names its holder by the address of the thread's descriptor, which is on the thread's stack. The stacks of
+ * the two threads here are 64 GiB apart, so the low 36 bits of the two addresses may be equal. Only higher bits tell
+ * the threads apart then, and the lock must not ignore these bits. */
 enum { STACK = 1 << 20 };
 static bool has_it, may_let_go, taken_for_another;
 

@@ -15,9 +15,9 @@ static void top_swap(char *a, char *b, size_t size) {
     }
 }
 
-/* While the loop runs, the first `most` elements are in order. Behind them come candidates: elements that belong before
- * the last of the first `most`. Once there are `most` candidates, they are sorted together with the first `most`; the
- * first `most` of all these remain. */
+/* While the loop runs, the first `most` elements are the leaders, in order. Behind them come candidates: elements that
+ * belong before the last leader. Once there are `most` candidates, leaders and candidates are sorted together. The
+ * first `most` of them are the new leaders, and candidates are collected anew. */
 void top_sort(void *base, size_t count, size_t size, size_t most,
               int (*compare)(const void *left, const void *right, void *context), void *context) {
     if (count == 0 || most == 0) return;

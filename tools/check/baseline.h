@@ -17,8 +17,9 @@
  *
  *     site 4096 2 at "make@libx.so" "main@prog" of "model:UNET" from "wan.safetensors" "node:KSampler"
  *
- * Earlier versions have no origins there, so call sites that differ only in the origin of an owner are one call site.
- * Figures that are compared with such a file are added up in the same way (figures.without_origins). */
+ * In versions 1 and 2, lines of call sites have no origins. So call sites that differ only in the origin of an owner
+ * have one line, with their sum. Figures that are compared with such a file are added up in this way, too
+ * (figures.without_origins). */
 #ifndef MEMSTOW_BASELINE_H
 #define MEMSTOW_BASELINE_H
 

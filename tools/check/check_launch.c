@@ -19,8 +19,8 @@ static bool ends_us(int signal) {
     return false;
 }
 
-/* Sets the handler interrupt_note for those signals of `ending` whose handler is `handler` now. interrupt_note runs
- * only when such a signal comes for the first time; when it comes again, it ends the check at once. */
+/* Sets interrupt_note for each signal of `ending` that `handler` handles now. When such a signal comes for the first
+ * time, interrupt_note runs. When the same signal comes again, it ends the check at once. */
 static void note_signals(void (*handler)(int), int flags) {
     const struct sigaction noted = {.sa_handler = interrupt_note, .sa_flags = flags | SA_RESETHAND};
     struct sigaction was;

@@ -112,8 +112,9 @@ static int add_rows(struct diff *diff, struct groups *groups, const struct image
     return result;
 }
 
-/* Adds the CUDA memory of one side to the comparison. Threads have no figures of CUDA memory. At the peak, only the
- * total of CUDA memory is known. */
+/* Adds the CUDA memory of one side to the rows and to the groups that the limits need. By thread, there are no rows,
+ * because threads have no figures of CUDA memory. With --peak, the limits get nothing, because the peak of CUDA memory
+ * is known only as a total. */
 static int add_cuda(struct diff *diff, int side, const struct image *image) {
     if (!image->cuda.used) return 0;
     struct image view = cuda_view(image);

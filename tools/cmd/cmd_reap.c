@@ -97,9 +97,9 @@ static bool is_registered(const struct registry *registry, const struct register
     return false;
 }
 
-/* Keeps programs that run and have a list of their own, because they end their own processes. This holds also for a
- * program that a launcher has started again. A program that is itself in this registry is not kept. Process 1 is left
- * out, because all processes descend from it. */
+/* Gives MARK_KEEP to programs that run and have a list of their own, because such a program ends its processes itself.
+ * The program of this list may be among them, if a launcher has started it again. Two programs get no mark here: a
+ * program that is in this registry, and process 1, because its mark would keep all its children. */
 static void mark_programs(struct reap *reap) {
     for (size_t i = 0; i < reap->program_count; i++) {
         struct proc_entry *entry = process_find(&reap->table, &reap->programs[i]);
@@ -215,8 +215,9 @@ static void spread_end(struct proc_table *table) {
  * - Processes that are to be kept are marked first, whatever else the registry says.
  * - Running programs are kept, and so are their children, except for registered children.
  * - A registered process is ended even if it shares a session or group with a running program, as all processes of a
- *   service do. A process that is not registered, but shares a session or group with a running program, is not ended
- *   because of an inherited mark. */
+ *   service do.
+ * - A process that is not registered, but is in a session or group that a kept process leads, stays even if it has an
+ *   inherited mark. It is ended only if a process that is to be ended has started it, or leads its group. */
 static void cmd_reap_mark(struct reap *reap) {
     struct proc_table *table = &reap->table;
     mark_ancestors(table);

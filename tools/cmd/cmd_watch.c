@@ -21,8 +21,8 @@
 enum { OPTION_GRACE = START_OTHERS, OPTION_STRICT, OPTION_END, OPTION_QUIET, OPTION_PID, OPTION_SERVER_MODE };
 enum { GRACE_S = 60 };
 /* MARK_AFTER and TELL_AFTER count from the beginning of a wait. A wait begins when the program ends, when it is asked
- * to end, or when a main thread ends. The growth of processes is measured from MARK_AFTER on, so that a process that
- * ends earlier is not looked at a second time. Processes that are left are reported after TELL_AFTER. */
+ * to end, or when a main thread ends. At MARK_AFTER the ledgers of the processes are read, and growth is measured from
+ * then on. A process that ends earlier needs no such reading. Processes that are left are reported after TELL_AFTER. */
 #define MARK_AFTER (SECOND_NS / 2)
 #define TELL_AFTER (5 * SECOND_NS)
 

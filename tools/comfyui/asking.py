@@ -1,7 +1,7 @@
 """Runs the command memstow on this process. In: a subcommand and its options. Out: the command's output. The command
-reads the ledger, so neither ComfyUI's worker thread nor the server's thread waits for it. A question (a subcommand with
-its options) that is asked again while its command runs gets the output of that command. Cancelling a question ends its
-command for all who wait for the output."""
+reads the ledger, and ComfyUI's worker thread runs on meanwhile. A thread of asyncio's executor waits for the output, so
+the server's thread can serve other requests. A question (a subcommand with its options) that is asked again while its
+command runs gets the output of that command. Cancelling a question ends its command for all who wait for the output."""
 import asyncio
 import os
 import subprocess

@@ -1,5 +1,6 @@
-"""Loads the modules that are beside memstow.py. In: a name. Out: the module, loaded once for the whole process. Never
-changes sys.path, because another pack may have a module of the same name there."""
+"""Loads the modules that are beside memstow.py. In: a name. Out: the module, loaded once for the whole process. Loads a
+module by its path, and never changes sys.path. Another pack may have a module of the same name, and an import that
+searches sys.path could find the wrong one."""
 import importlib.util
 import pathlib
 import sys

@@ -14,9 +14,9 @@ AGAIN = 64 # runs until a model with known places is searched again
 
 
 class Sought:
-    """One model, and the places that were found. `age`: for how many runs the model was to be freed; `due`: the age at
-    which the next search comes. While searches find nothing, they come at the ages 0, 1, 2, 4, 8… `searches`: the
-    number of searches so far."""
+    """One model, and the places that were found. `age`: the number of earlier runs after which the model should have
+    been freed, but lived on. `due`: the age at which the next search comes. While complete searches find nothing, they
+    come at the ages 0, 1, 2, 4, 8… `searches`: the number of searches so far."""
 
     def __init__(self) -> None:
         self.known = memstow.referrers().Known()
@@ -48,8 +48,8 @@ class Held:
         return reaching(self.references(), {identity.owner.id: identity.ids() for identity in identities})
 
     def look(self, identities: list[Identity]) -> dict[int, list[str]]:
-        """The places that hold each model, by owner id. All searches after one run together have the time of one
-        search. Models that are not reached in this time are searched after the next run."""
+        """The places that hold each model, by owner id. All searches after one run share one time limit. A model whose
+        search has not begun when the time is up is searched after the next run."""
         self.sought = {one.owner.id: self.sought.get(one.owner.id) or Sought() for one in identities}
         for number, places in self.loops_of(identities).items():
             if places and places != self.sought[number].loops:

@@ -396,7 +396,8 @@ def install(watch: Watch) -> None:
 
 def bring_back(identity: Any) -> None:
     """Brings a whole stowed model back before its use, because that is faster than page by page. Nothing writes to the
-    model until it is back. So the model is declared idle meanwhile, and memstow needs no copy on the way."""
+    model until it is back, so the model is declared idle meanwhile. For idle owners, memstow can read the file past the
+    page cache (docs/moving.md)."""
     identity.stowed = False
     identity.set_idle(True)
     try:

@@ -77,8 +77,9 @@ class Leftovers:
     def _ask(self, leftover: Leftover, tensors: list, deadline: Any) -> None:
         holders, is_cut = referrers.find(tensors, {id(sys._getframe())}, deadline, all_of_them=True)
         found = referrers.together(holders)
-        # an unfinished search may have found only an object without a name. So its result is written only when the
-        # model has been dead for SOON runs, and never after the result of a finished search
+        # A final result (Known.is_final) is written at once. A result that is not final may be only an object without a
+        # name, and the next search may find a better one. So such a result is written only when the model has been dead
+        # for SOON runs. It is never written after a final result that has holders: take() returns False then.
         if leftover.known.take(found, is_cut) and found and (leftover.known.is_final or leftover.age >= SOON):
             self.trace("HELD", owner=leftover.owner.id, **referrers.held(found))
 

@@ -1,7 +1,7 @@
-"""Refuses clients on other machines. ComfyUI itself tells each of its clients much, for example its arguments, its log,
-names of models, and workflows. But it does not tell what memstow knows, and no client can restart it. So the pack's
-routes, except one, are for clients on this machine, unless the user sets MEMSTOW_REMOTE. In: requests. Out:
-refusals."""
+"""Refuses clients on other machines. The pack's routes, except one, are for clients on this machine, unless the user
+sets MEMSTOW_REMOTE. The reason is that these routes let a client do more than ComfyUI does: they tell what memstow
+knows, and one of them restarts ComfyUI. ComfyUI itself does neither, although it tells its clients much, for example
+its arguments, its log, names of models, and workflows. In: requests. Out: refusals."""
 import ipaddress
 import os
 from typing import Any, Callable

@@ -34,8 +34,9 @@ def allows_others() -> bool:
 
 
 def refuse_unreadable(app: Any) -> None:
-    """Makes the server refuse (status 403) a request to the pack's routes that has an Origin, if this Origin or the
-    Host does not have the form of a site. If allows_others(), nothing is refused."""
+    """Makes the server refuse unreadable requests to the pack's routes, with status 403. A request is unreadable if it
+    has an Origin, and this Origin or the Host does not have the form of a site. If allows_others(), nothing is
+    refused."""
     from aiohttp import web
 
     @web.middleware

@@ -53,9 +53,9 @@ class Points:
     # ---- which models have memory out of a device
 
     def note(self, identity: Identity, figures: Any) -> None:
-        """Notes after a move whether memory of the model is out of a device. A model with memory on a device is
-        declared not idle. Otherwise, when the device is full, memstow would move the model's memory out (a rescue), and
-        this pack would not notice."""
+        """Notes after a move whether memory of the model is out of a device. If the model has device memory, and none
+        of it is out, the model is declared not idle. If such a model were idle, memstow could move its memory out when
+        the device is full (a rescue), and this pack would not notice."""
         identity.stowed = bool(figures.stowed_bytes)
         model = identity.model()
         with self.lock:
@@ -123,9 +123,9 @@ class Points:
         unload.management().soft_empty_cache()
 
     def within(self, module: Any, is_deep: bool) -> set:
-        """The models that have memory out of a device and contain this module. With `is_deep`, also the models that
-        have memory out of a device and have a part inside this module. `is_deep` is for functions that do not call
-        themselves for each child of a module."""
+        """Of the models that have memory out of a device: those that contain this module. With `is_deep`, also those
+        that have a part inside this module. `is_deep` is for functions that do not call themselves for each child of a
+        module."""
         parts = module.modules() if is_deep else (module,)
         return {self.parts[id(part)] for part in parts if id(part) in self.parts}
 

@@ -251,9 +251,15 @@ class Registry:
             flags.note(identity, self.trace, node)
 
     def ruling(self, identity: Identity, patcher=None) -> Ruling:
-        """The policy of a model, seen from the given patcher. The first of these that has a policy decides: this run;
-        exactly this patcher; the patchers that it was cloned from; the inner model; a flag on one of these objects, in
-        the same order; the default of the type; the default. If none has a policy, the policy in the ruling is None."""
+        """The policy of a model, seen from the given patcher. The first of these that has a policy decides:
+        - this run: an order to free the model now, or the options of the run
+        - exactly this patcher
+        - the patchers that it was cloned from, nearest first
+        - the inner model
+        - a flag on the patcher, on the patchers that it was cloned from, or on the inner model, in this order
+        - the default of the model's type
+        - the default of all types
+        If none has a policy, the policy in the ruling is None."""
         flag = flags.read(patcher, identity.model())
         return dataclasses.replace(self._ruling(identity, patcher, flag), flag=flag)
 

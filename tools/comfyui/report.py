@@ -1,6 +1,7 @@
-"""The report of a run: memory before it, at its peak and after it, for the process, each model, each node, and each
-model in each node and run. For each remaining model it has the reason why the model remains. In: the records of
-hooks.py, meter.py and runs.py. Out: a JSON document, a text, and one line for the log."""
+"""The report of a run. It has the memory of the process, of each model and of each share (the memory of one model,
+node and run): before the run, at its peak and after it. For each node that ran, it has the memory before the node, at
+the peak and after it. For each model that remains, it says why. In: the records of hooks.py, meter.py and runs.py. Out:
+a JSON document, a text, and one line for the log."""
 import ctypes
 import os
 import re

@@ -288,7 +288,8 @@ class Runs:
 
     def _let_go(self) -> None:
         """Lets go of models that are not to be kept any more. Then, if any model was let go or is to be freed, collects
-        garbage, because a collection after the decisions could remove a model that was reported as kept."""
+        garbage. This must come before the decisions: a collection after them could remove a model that was reported as
+        kept."""
         if self._is_any_free():
             gc.collect()
 
@@ -357,8 +358,9 @@ class Runs:
         return gone, {number: (cached.get(number, []), held[number]) for number in keys if number not in gone}
 
     def _hold(self, rulings: dict, actions: dict, executor: Any) -> None:
-        """Makes strong references to the models that are to be kept, and to the cached outputs that lead to them,
-        because ComfyUI itself refers to a patcher only from its node cache."""
+        """Makes strong references to the models that are to be kept, and to the cached outputs that lead to them.
+        ComfyUI itself refers to a patcher only from its node cache. So without these references, a model could die when
+        this cache drops an output."""
         patchers = unload.loaded()
         for number, (identity, ruling, _policy) in rulings.items():
             if ruling.policy not in ("keep", "stow") or actions.get(number) == "free":
@@ -569,8 +571,8 @@ class Runs:
                 runs.at_work = None
                 try:
                     return before(self, timeout=timeout)
-                # The lock is still held here. So code that empties the queue under this lock, and then reads at_work,
-                # sees that a worker with a prompt is busy.
+                # Sets at_work before the lock is released. So if other code empties the queue under this lock and then
+                # reads at_work, it sees that a worker which has already taken a prompt is busy.
                 finally:
                     runs.at_work = threading.current_thread()
         return get

@@ -16,8 +16,9 @@ def management() -> Any:
 
 
 def entries() -> list[tuple[Any, Any]]:
-    """ComfyUI's loaded models with their patchers. An entry refers to its patcher weakly, so the patcher may be gone at
-    the next look. Entries with a dead patcher are left out, because they all compare equal."""
+    """The entries of ComfyUI's list of loaded models, each with its patcher. An entry refers to its patcher weakly, so
+    the patcher may be gone at the next look. Entries with a dead patcher are left out: they all compare equal, so one
+    of them in a list such as keep_loaded would stand for all of them."""
     pairs = [(entry, entry.model) for entry in list(management().current_loaded_models)]
     return [(entry, patcher) for entry, patcher in pairs if patcher is not None]
 

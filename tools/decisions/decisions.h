@@ -115,8 +115,8 @@ const char *decisions_fault_name(enum fault_kind kind);
 const char *decisions_policy(uint8_t policy);
 const char *decisions_category(uint8_t category);
 
-/* Copies the text of a member, cut to fit; "" if the member is missing or not a string. The text is not trusted: text.h
- * makes it printable. */
+/* Copies the text of a member, cut to fit; "" if the member is missing or not a string. The copy may have control
+ * characters: print it only with functions of text.h, which make it safe. */
 void decisions_text(const struct event *event, const char *key, char *to, size_t capacity);
 
 /* decisions_json.c: writes the trace as one JSON document. */

@@ -244,9 +244,11 @@ static void check_no_flag(struct order *order, struct range sets, const struct e
               set->n, id_of(set), read->numbers[NUMBER_PATCHER]);
 }
 
-/* Checks a READ that found a policy. The rule that the READ names must lead to a SET. The policy must be that of the
- * first rule that leads to a SET. The READ need not name that first rule: because programs reuse ids, a later rule may
- * lead to the same policy. */
+/* Checks a READ that found a policy:
+ * - The rule that the READ names must lead to a SET. Exception: the trace has lost its first lines, and has no valid
+ *   SET of this owner.
+ * - The policy must be that of the SET that set_for() finds. The rule that leads to this SET may be an earlier one than
+ *   the READ names, because a new object may have the id of a dead one. This is no fault if the policy is the same. */
 static void check_policy_found(struct order *order, struct range sets, const struct event *read) {
     uint8_t said = read->words[WORD_RULE], rule;
     const struct event *set = set_by(sets, read, said, false), *right = set_for(sets, read, &rule, false);

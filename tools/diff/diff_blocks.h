@@ -1,6 +1,6 @@
 /* diff_blocks.h — the large blocks, the mappings, and the blocks on devices of two files, for the page of a comparison.
- * In: both images, one after the other, and the row of each of their totals. Out: one list, in which a block that is in
- * both files is one item; sums; and columns of a page.
+ * In: both images, one after the other; for each total of an image (the figures of a call site), its row in the
+ * comparison. Out: one list, in which a block that is in both files is one item; sums; and columns of a page.
  * A block is the same in both files if they are of one process, and its address and the time of its allocation are the
  * same: an address is used again, but not at the same nanosecond. In files of two processes no blocks are the same. */
 #ifndef MEMSTOW_DIFF_BLOCKS_H
@@ -18,8 +18,9 @@ struct diff_block {
     uint64_t address, birth_ns;
     uint64_t size[2], resident[2]; /* by side: A, B */
     uint64_t age_ns;               /* in B, or in A if B does not have the block */
-    uint32_t row;                  /* 1 + index of the row of the block's site in B, or in A if B does not know the
-                                    * site; 0: none. Host memory and device memory have separate rows */
+    uint32_t row;                  /* 1 + the index of the comparison's row for the block's call site; 0: none. If
+                                    * both files have the block, this is the row of its site in B, or of its site in
+                                    * A if the site in B has no row. Host and device memory have separate rows */
     uint32_t device;               /* 0: memory of the host; else 1 + the device */
     uint8_t kind;                  /* as in the page of a report: see HTML_KIND_ON_DEVICE */
     uint8_t side, place;           /* side: 0 if only A has it, else 1; place: enum diff_block_place */

@@ -4,9 +4,10 @@
  * The rule: growth is the distance from the highest figure of the baseline's runs to the lowest figure of the present
  * runs. So a limit is exceeded only if every present run exceeds it, and differences between runs of one program do not
  * count as growth. The rule has two consequences. First, one more run can only make the verdict milder, so no further
- * run is needed once the verdict is "pass". Second, chance seldom fails a program that did not change. A figure is
- * higher in all N present runs than in all N earlier runs at most once in C(2N, N) times (N = 5: 252; N = 3: 20), if
- * the runs are independent, for any distribution. With many figures, it is more likely that one of them is higher.
+ * run is needed once the verdict is "pass". Second, a program that did not change seldom fails by chance. It fails
+ * only if a figure is higher in each of N present runs than in each of N earlier runs. If the runs are independent, the
+ * chance of this is at most 1 in C(2N, N): 1 in 252 for N = 5, 1 in 20 for N = 3. The distribution of the figure does
+ * not matter. With many figures, it is more likely that one of them is higher.
  *
  * The highest possible growth of suppressed call sites is subtracted from their owners and from the total. Host memory
  * and memory of CUDA devices are judged separately. */

@@ -7,17 +7,18 @@
 
 enum verdict { VERDICT_FINE, VERDICT_WARNING, VERDICT_FAILED };
 
-/* Growth below `pass_under` bytes is fine, whatever the limits say. Other growth fails if it exceeds a limit of its
- * scope. Growth that exceeds no limit is a warning if its scope has limits and `pass_under` is not 0, and is fine
- * otherwise. */
+/* The first of these that applies decides:
+ * - Growth below `pass_under` bytes is fine, whatever the limits say.
+ * - Growth that exceeds a limit of its scope fails.
+ * - Other growth is a warning if its scope has limits and `pass_under` is not 0. Otherwise it is fine. */
 struct thresholds {
     struct limits limits;
     uint64_t pass_under;
 };
 
 /* The standard rule, which was made for ComfyUI: growth below 1 MiB is fine, over 5 MiB or 10 % it is too much. Owners
- * have no limit in percent: Python takes memory in steps of one mebibyte, each for an arbitrary owner, and one step is
- * a large percentage of a small node. */
+ * have no limit in percent, because a small owner may grow by a large percentage without a cause: Python takes memory
+ * in steps of 1 MiB, and each step counts for the owner that happens to need memory at this moment. */
 struct thresholds thresholds_standard(void);
 
 /* `passed`: the limit that leads to VERDICT_FAILED, else NULL. */

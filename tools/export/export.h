@@ -11,8 +11,9 @@ int report_folded(const struct report *report);
 int report_pprof(const struct report *report);
 int report_speedscope(const struct report *report);
 int report_csv(const struct report *report);
-/* Writes the snapshots of one file (massif's word: memory at one time). report->massif (below) remembers earlier files
- * of the process. If the file is damaged, prints an error message and returns EXIT_UNREADABLE. */
+/* Writes the memory over time that one file knows of, as snapshots. What massif calls a snapshot is the memory at one
+ * time. report->massif has what is remembered of the earlier files of the process (struct massif, below). If the file
+ * is damaged, prints an error message and returns EXIT_UNREADABLE. */
 int report_massif(const struct report *report);
 /* Writes the counters of one file; for the last file, also its history, slices and instants. If the file is damaged,
  * prints an error message and returns EXIT_UNREADABLE. */

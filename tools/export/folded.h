@@ -13,9 +13,10 @@ struct folded {
     struct folded_line *lines;
 };
 
-/* A native frame is the name of its function, a Python frame "py:FUNCTION (FILE:LINE)". If `pairs` is true, a line has
- * two amounts, one before and one after. With `pairs`, lines with the same text are added up, and folded_end() writes
- * them, because flamegraph.pl colours a text by its second amount, and must find each text only once. */
+/* A native frame is the name of its function, a Python frame "py:FUNCTION (FILE:LINE)".
+ * If `pairs` is true, the profile compares two reports: each line has the amount before and the amount after. In
+ * this case, lines with the same text are added up, and folded_end() writes the sums. The reason is that flamegraph.pl
+ * colours a text by its second amount, so it must find each text only once. */
 void folded_begin(struct folded *folded, bool pairs);
 void folded_end(struct folded *folded);
 

@@ -293,9 +293,9 @@ static int trigger_add(struct metrics *metrics, const struct image *image, const
                : add_of(metrics, TRIGGER_GIVEN, image, act->numbers[NUMBER_GIVEN], "reason", reason);
 }
 
-/* Adds the figures of triggers. Triggers are numbered from 1, so the number of the last trigger is their count. If the
- * trace has no trigger, and has dropped no line, the count is 0. If it has dropped lines, the count is not known, and
- * is left out. */
+/* Adds the figures of triggers. Triggers are numbered from 1, so the number of the last trigger is their count.
+ * A trace may have no trigger. If such a trace has dropped no lines, the count is 0. If it has dropped lines, the count
+ * is not known, and is left out. */
 static int add_triggers(struct metrics *metrics, const struct image *image) {
     struct decisions decisions;
     const struct event *acts[REASONS] = {NULL};

@@ -163,8 +163,8 @@ static void locate_frame(struct pprof *pprof, const struct pprof_side *side, uin
     put_location(pprof, &location);
 }
 
-/* The location of a name that is not a frame. `module`: 1 + id of the module, if only the module of the site is known;
- * 0: none. */
+/* Returns the location of a name that is not a frame. `module`: 1 + the id of the module that the location is in; 0:
+ * none. */
 static uint64_t locate_name(struct pprof *pprof, const struct pprof_side *side, const char *name, uint32_t module) {
     Pprof__Location location = PPROF__LOCATION__INIT;
     Pprof__Line line = PPROF__LINE__INIT, *all[] = {&line};

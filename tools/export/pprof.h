@@ -1,7 +1,7 @@
 /* pprof.h — writes a compressed profile for pprof and similar programs.
- * In: samples with call stacks of one image or two. Out: a profile on a stream. Strings, functions, locations and
- * samples are repeated fields, and readers merge protocol buffers that follow each other. So each of them is written as
- * a small profile of its own, and a million stacks need no memory. */
+ * In: samples with call stacks of one image or two. Out: a profile on a stream. Each string, function, location and
+ * sample is written at once, as a small profile of its own, so a million stacks need no memory. Readers merge these
+ * small profiles: when protocol buffers follow each other, their repeated fields are joined. */
 #ifndef MEMSTOW_PPROF_H
 #define MEMSTOW_PPROF_H
 

@@ -1,8 +1,9 @@
-/* report_massif.c — snapshots as valgrind's massif writes them, for ms_print and massif-visualizer; see export.h. A
- * file of memstow gives at most two snapshots with call stacks: its peak and its live memory. Snapshots without call
- * stacks are the points of the curve. They come from the readings that `memstow leaks --series` has put into the file,
- * or else from the file's history, which gives at most a hundred, as many as massif itself writes. Several files must
- * be of one process. Times are milliseconds since the start of the process. */
+/* report_massif.c — snapshots as valgrind's massif writes them, for ms_print and massif-visualizer; see export.h. Times
+ * are milliseconds since the start of the process. If there are several files, they must be of one process.
+ * - Snapshots with call stacks: a file of memstow gives at most two, its peak and its live memory.
+ * - Snapshots without call stacks: the start of the process, and the points of the curve. These points are the readings
+ *   that `memstow leaks --series` has put into the file. If the file has no readings, at most a hundred points are made
+ *   from its history. massif itself writes as many, unless it is told otherwise. */
 #include "tools/base/complain.h"
 #include "tools/export/callers.h"
 #include "tools/export/export.h"

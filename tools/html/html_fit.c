@@ -9,13 +9,13 @@ enum {
     SITE_LETTERS = 4 /* the most letters that the page has for the site of a block: three bytes in base64 */
 };
 
-/* Shares of the limit, in bytes. A cost is an estimate from averages.
- * - all: if all sites cost no more than this, they are the first choice. It is more than the limit, because figures and
- *   call stacks of most programs compress better than the estimate.
- * - guess: the most that the first choice may cost if it leaves out sites. It is so small that even the most random
+/* Shares of the limit, in bytes. A cost is an estimate from averages; a size is what the columns really take.
+ * - all: the first choice is all sites if they cost at most this. This is more than the limit, because figures and call
+ *   stacks of most programs compress better than the estimate.
+ * - guess: if the first choice leaves out sites, it may cost at most this. This is so little that even the most random
  *   program that we know (tests/cost/deep.c) fits at once.
- * - aim: the size that later choices aim at. Each is computed from the size of the columns of the choice before it.
- * - enough: a choice that leaves out requested sites must fill at least this. */
+ * - aim: the size that every later choice aims at. The size of the previous choice tells how much the next may cost.
+ * - enough: the least size of a choice that leaves out requested sites. */
 static size_t all_of(size_t limit) { return limit / 2 * 3; }
 static size_t guess_of(size_t limit) { return limit / 8 * 5; }
 static size_t aim_of(size_t limit) { return limit / 8 * 7; }

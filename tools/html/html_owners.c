@@ -35,8 +35,11 @@ static void hide_owner(struct html_owners *self, const struct snap_owner *owner)
     self->count++;
 }
 
-/* Hides owners beyond the first `most`, and owners that are gone, except the latest HTML_OWNERS_GONE of them. Rows
- * without memory are last, and sorted by id, so the loop from the end meets the latest owners first. */
+/* Hides owners of two kinds:
+ * - owners after the first `most` of the roster
+ * - owners that are gone; but the latest HTML_OWNERS_GONE of these are not hidden
+ * The roster has owners without memory last, sorted by id. So the loop, which starts at the end, meets the latest of
+ * these owners first. */
 static void hide_owners(struct html_owners *self, const struct roster *roster, size_t most) {
     size_t gone = 0;
     for (size_t i = roster->count; i-- > 0;) {

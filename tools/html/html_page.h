@@ -1,6 +1,6 @@
 /* html_page.h — writes a page into a file: the page's data, and the script, the style and the HTML around the data.
- * In: a function that writes the data, and a path. Out: one HTML file that needs no other file. If `path` names a
- * regular file or nothing, the page appears there whole or not at all. */
+ * In: a function that writes the data, and a path. Out: one HTML file that needs no other file. If `path` is a
+ * regular file, or does not exist yet, the page appears there whole or not at all. */
 #ifndef MEMSTOW_HTML_PAGE_H
 #define MEMSTOW_HTML_PAGE_H
 

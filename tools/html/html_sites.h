@@ -10,9 +10,10 @@
 
 enum {
     HTML_BLOCKS_MOST = 100000, /* of all blocks and mappings, only the largest are in the page */
-    /* The column "kind" of blocks: 0 for a block of the host; 2 * its kind for a mapping, plus 1 if it is shared;
-     * HTML_KIND_ON_DEVICE + enum snap_cuda_kind for a block on a device. If the kind of a mapping is not known,
-     * html_kind_of_mapping takes 7 as its kind. */
+    /* The values of the column "kind" of blocks:
+     * - a block of the host: 0
+     * - a mapping: html_kind_of_mapping(), which is 2 * its kind, plus 1 if it is shared; a kind above 7 counts as 7
+     * - a block on a device: HTML_KIND_ON_DEVICE + enum snap_cuda_kind */
     HTML_KIND_ON_DEVICE = 16,
 };
 

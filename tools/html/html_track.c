@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Items that never had more bytes than this are dropped first. If that is not enough, the limit grows to four times as
- * much, and so on. */
+/* If there are too many changes, items that never had more than DROPPED_FIRST bytes are dropped. If that does
+ * not remove enough changes, this number of bytes is made four times as large, and so on. */
 enum { DROPPED_FIRST = 4095 };
 enum { DROPPED = 1, HELD = 2 /* a dropped item held something at some moment */ };
 

@@ -1,8 +1,10 @@
-/* html_tree.c — see html_tree.h. The tree is built from the outermost line inwards. A cursor is at a line in a segment
- * of a node of the image. All cursors whose lines and outer lines have the same texts are one group. A step moves each
- * cursor of a group to the next line. At the end of a segment, one cursor for each child of the node takes the place of
- * the cursor. While all cursors of a group have the same next line, and no site ends at the present line, the group
- * stays one node of the page. */
+/* html_tree.c — see html_tree.h. The tree is built from the outermost line inwards.
+ * - A cursor points to a line in the segment of a node of the image. A step moves it one line inwards. At the end of
+ *   the segment, a step replaces the cursor by new cursors, one for each child of the node.
+ * - A group has all cursors whose lines, and all lines outside of them, have the same texts. It becomes a node of the
+ *   page. All its cursors make steps together, and each step adds a line to the node.
+ * - The node ends at a line where a site ends, or after which the cursors are at different lines. Then the cursors at
+ *   each of these lines become a new group, and the new groups become the children of the node. */
 #include "tools/html/html_tree.h"
 #include "tools/base/list.h"
 #include "tools/views/stacks.h"
@@ -190,10 +192,10 @@ static void html_tree_attach(struct build *build, uint32_t first) {
     build->failed |= attach_folded(tree, first) < 0;
 }
 
-/* Pushes a cursor for each callee of a node. A child without frames, which only a hostile file has, gets no cursor: its
- * leaves are attached to the node that is being built, and the walk goes on with its children. When `steps_left` is 0,
- * every child is passed over in this way. The walk follows first children downwards and parents upwards. So it needs no
- * recursion, and no depth of the tree can overflow the stack. */
+/* Pushes a cursor for each child of the node `top`. A child without frames, which only a hostile file has, gets no
+ * cursor. Its leaves are attached to the node that is being built, and its children are treated like children of `top`.
+ * When `steps_left` is 0, all children are treated as if they had no frames. To go from node to node, the function
+ * follows links to children, siblings and parents. It is not recursive, so a deep tree cannot overflow the stack. */
 static void push_children(struct build *build, uint16_t number, uint32_t top) {
     const struct html_side *side = &build->tree->sides[number];
     for (uint32_t node = side->child[top]; node;) {

@@ -48,8 +48,9 @@ struct html_tree {
     uint64_t steps_left; /* limits the work that a file can cause */
 };
 
-/* Begins a tree, which frees `leaves` at its end. `lines` has the lines of leaves without a stack, and no others. An
- * image may be NULL. Returns 0, or -1: no memory. Call html_tree_end() whatever the result is. */
+/* Begins a tree. html_tree_end() frees `leaves`. `lines` must already have the lines of leaves without a stack, but not
+ * yet any lines of frames, which html_tree_build() adds. An image may be NULL. Returns 0, or -1: no memory. Call
+ * html_tree_end() whatever the result is. */
 int html_tree_begin(struct html_tree *tree, struct html_lines *lines, const struct image *const images[2],
                     struct symbols *const symbols[2], struct html_leaf *leaves, size_t count);
 void html_tree_end(struct html_tree *tree);

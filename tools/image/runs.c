@@ -1,8 +1,8 @@
-/* runs.c — see runs.h. A running process stores frames in runs: pieces of stacks (snapshot.h), not runs of the program.
- * The process's number for a stack is called a place: the index of the word of the stack's innermost frame.
- * - A place has a node if a stack ends there, or if an inner run is attached there.
- * - The node has the frames from its place outwards, up to the next place that has a node.
- * - A run without frames gets no node: its place has the node of the place outside of it. */
+/* runs.c — see runs.h. A running process stores its call stacks in runs: pieces of stacks (snapshot.h), not runs of the
+ * program. Its number for a stack is called a place: the index of the word of the stack's innermost frame.
+ * - A place gets a node if a stack ends there, or if a stack enters the place's run there from an inner run.
+ * - The node has the frames from this place outwards, up to the next place that has a node.
+ * - No node is made for a run without frames. Its only place refers to the node of the place outside of the run. */
 #include "tools/image/runs.h"
 
 #include <stdlib.h>
@@ -24,10 +24,9 @@ struct unfolding {
 
 static bool is_place(const struct unfolding *self, uint32_t place) { return place && place < self->count; }
 
-/* Returns the next place outwards that has a node, or a marker for a node that is still to be made. If the run of
- * `place` has no such place, returns the place outside of the run. 0: nothing is outside of the run, or the run is
- * damaged. *frames: the number of frames from `place` on, up to the returned place, but without the frame at the
- * returned place. */
+/* Returns the next place outwards for which `nodes` has a node, END or ON_THE_ROUTE. If the rest of the run has no such
+ * place, returns the place outside of the run. Returns 0 if nothing is outside of the run, or if the run is damaged.
+ * *frames: the number of frames from `place`, which counts, to the returned place, which does not count. */
 static uint32_t runs_outwards(const struct unfolding *self, uint32_t place, uint32_t *frames) {
     for (*frames = 1; place >= SNAP_RUN_HEAD && *frames <= SNAP_RUN_MOST; place--, ++*frames) {
         if (self->from[place] & SNAP_RUN_FIRST) return self->from[place - SNAP_RUN_HEAD + SNAP_RUN_OUTER];

@@ -194,9 +194,9 @@ static void print_sentence(const char *name, const char *text) {
     text_wrap(stderr, text, 17, 17);
 }
 
-/* Whether the name of the first process's last ledger ends in .x<number of the exec>. The library renames a ledger in
- * this way before it makes the ledger of the next program. So if the last ledger has such a name, the next ledger could
- * not be made. */
+/* Whether the first process became another program by exec, and the ledger of that program could not be made. The name
+ * of the process's last ledger shows this: it ends in .x<number of the exec>. The library gives a ledger such a name
+ * just before it makes the ledger of the next program. */
 static bool next_failed(const struct tree *tree) {
     const struct snap_header *header = &tree->main.header;
     char suffix[16];

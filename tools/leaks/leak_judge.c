@@ -77,9 +77,9 @@ static uint32_t first_growth(struct sequence all, uint32_t from, uint32_t to) {
     return to;
 }
 
-/* Whether new memory replaces old memory: the judged runs before `start` allocated memory at the site, or at a
- * forgotten stack of its owner, and left none of it. `from`: the first judged run. `start`: the first judged run that
- * left memory. */
+/* Whether new memory replaces old memory: judged runs before `start` allocated memory, too, but all of it has been
+ * freed. Allocations count if they were made at the site, or at a call stack of the site's owner that memstow has
+ * forgotten (leak_rule.forgotten). `from`: the first judged run. `start`: the first judged run that left memory. */
 static bool leak_judge_replaces(struct sequence all, const struct leak_rule *rule, uint32_t from, uint32_t start) {
     if (!rule->left || start == from) return false;
     struct sequence forgotten = {rule->forgotten, rule->forgotten_count};
@@ -90,8 +90,9 @@ static bool is_slowing(const struct part *first, const struct part *last) {
     return last->grown < first->grown / SLOWING;
 }
 
-/* Whether old memory is freed while new memory comes. This is assumed if the share of the allocations that is left is
- * less than half as large at the first points as at the last points. */
+/* Whether old memory is freed while new memory comes. `old`: the share that is left of the allocations at the first
+ * points. `young`: the share that is left of those at the last points. Old memory is taken to be freed if `old` is less
+ * than half of `young`. */
 static bool loses_the_old(const struct part *first, const struct part *last) {
     if (!first->allocated || !last->allocated) return false;
     double old = (double)first->grown / (double)first->allocated, young = (double)last->grown / (double)last->allocated;

@@ -1,6 +1,7 @@
-/* leak_lines.c — see leak_lines.h. Site B follows site A if B was first used in the last run that used A, or in the run
- * after it, and if a run took similar amounts of memory at A and at B. A single run may replace several sites of one
- * line: then B follows the site whose amounts are nearest to its own. */
+/* leak_lines.c — see leak_lines.h. Site B follows site A if both of these are true:
+ * - B was first used in the last run that used A, or in the run after that.
+ * - A run took similar amounts of memory at A and at B, on average.
+ * A single run may replace several sites of one line: then B follows the site whose amounts are nearest to its own. */
 #include "tools/leaks/leak_lines.h"
 
 #include <stdlib.h>

@@ -80,11 +80,11 @@ static int find_forgotten(struct search *search, const struct leak_finding *find
     return 0;
 }
 
-/* Judges a site by the memory that is left of runs and, if there are readings, also by the readings. If there are
- * readings, returns the judgement by the readings, and sets *by_readings. In two cases, however, it returns the
- * judgement by the runs:
- * - The runs say that the site leaks, and the readings do not say that its growth has stopped. (If the readings say so,
- *   old memory was freed while new memory came.)
+/* Judges a site by readings, or by the memory that is left of runs. *by_readings tells which. The judgement is by the
+ * runs in three cases:
+ * - There are no readings.
+ * - By the runs, the site leaks, and the readings do not show that its growth has stopped. (Where they show it, the
+ *   judgement is by the readings: old memory was freed while new memory came.)
  * - The readings allow no verdict, and fewer readings than runs are judged. */
 static struct leak_judgement leaks_judge(const struct search *search, bool *by_readings) {
     struct leak_judgement left = leak_judge(search->left.changes, search->left.count, &search->left_rule);

@@ -133,8 +133,11 @@ int leaks_find_holders(struct leaks *self);
 int leaks_find_retired(struct leaks *self);
 /* Whether the memory that a retired owner left is more than a small remainder of its allocations. */
 bool leaks_is_too_much(uint64_t live, uint64_t allocated);
-/* The holder from the newest HELD line about the site, or about the owners with that name. NULL: there is none. For
- * owners, a line whose holder is an object without a name is used only if there is no other line. */
+/* leaks_holder_of_site: the holder from the newest HELD line about the site. If there is no such line, the holder from
+ * the newest line about the site's call stack (leak_holder.path).
+ * leaks_holder_of_owner: the holder from the newest HELD line about owners that are called `name`. A line whose holder
+ * is an object without a name is used only if there is no other line about these owners.
+ * Both return NULL if there is no line. */
 const struct leak_holder *leaks_holder_of_site(const struct leaks *self, uint32_t site);
 const struct leak_holder *leaks_holder_of_owner(const struct leaks *self, uint32_t name);
 /* Whether `a` and `b` have the same pack and held_at. False if one is NULL or has no held_at. */

@@ -269,8 +269,8 @@ static void retired_tell(struct leaks *self, struct leak_retired *retired, const
     retired->other = retired->holder == of_owner || leaks_same_holder(retired->holder, of_owner) ? NULL : of_owner;
 }
 
-/* Sets is_same of an entry in the list of retired owners if an earlier entry has the same holder, and no finding
- * reports the earlier entry. The two entries count as one leak. */
+/* Makes retired owners that have the same holder count as one leak: the first of them counts, and is_same is set for
+ * those after it. An owner that findings report (is_told) is not taken as the first, because it is never counted. */
 static void count_once(struct leaks *self) {
     for (size_t i = 0; i < self->retired_leaks; i++)
         for (size_t k = 0; k < i && !self->retired[i].is_same; k++)

@@ -93,9 +93,9 @@ static int leaks_holders_compare(const struct leak_holder *a, const struct leak_
 /* Whether the holder is an object without a name: the object that a search had reached when its time was over. */
 static bool is_nameless(const struct leak_holder *holder) { return holder->held_at.length && !holder->pack.length; }
 
-/* Compares for qsort: by site, path and name. Lines about the same thing are in reverse order, because the last line of
- * the trace replaces the others. But among the lines about owners of one name, those with a nameless object come
- * last. */
+/* Compares for qsort: by site, path and name. Of several lines about the same thing, the newest comes first, because
+ * holder_find() returns the first. But among lines about owners of one name, those with a nameless object come after
+ * all others. */
 static int by_subject(const void *left, const void *right) {
     const struct leak_holder *a = left, *b = right;
     int order = leaks_holders_compare(a, b);

@@ -85,8 +85,8 @@ static const char *http_failure(void) {
 }
 
 /* Receives the next part of the answer. Returns the length of the part, 0 if the connection has ended, or -1 with errno
- * if the call failed. A server that refuses a request before it has read all of the request resets the connection after
- * its answer. So a reset after some data counts as the end. */
+ * if the call failed. A reset after some data counts as the end: a server may refuse a request of which it has read
+ * only a part, and then its answer is followed by a reset. */
 static ssize_t receive_part(struct exchange *exchange) {
     ssize_t got = may_wait(exchange) ? recv(exchange->socket, exchange->data + exchange->length, READ_SIZE, 0) : -1;
     return got < 0 && errno == ECONNRESET && exchange->length ? 0 : got;

@@ -1,7 +1,7 @@
 /* churn.h — the memory that each call stack has allocated since the last look.
- * In: images of one process, one after the other. Out: for each total (the sums of one stack and its owners), the
- * growth of its allocations. Stacks are recognised by their frames, because a process may use the id of a stack again.
- */
+ * In: images of one process, one after the other. Out: for each total, how much its allocations have grown. A total has
+ * the sums of one stack, class of memory, module and tag. Stacks are recognised by their frames, because a process may
+ * use the id of a stack again. */
 #ifndef MEMSTOW_CHURN_H
 #define MEMSTOW_CHURN_H
 

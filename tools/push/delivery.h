@@ -23,8 +23,9 @@ struct delivery {
 void delivery_add(struct delivery *delivery, struct body body);
 /* Whether the server may be asked now: it is not down, or the pause is over. */
 bool delivery_is_due(const struct delivery *delivery);
-/* Sends the requests in the queue. Returns 0 if all arrived, or if the server is down or busy and is asked again later.
- * Returns an exit code after an error message if the server refuses a request. */
+/* Sends the requests in the queue. Returns 0 if all arrived. Returns 0 also if the server is down or busy: then the
+ * rest stays in the queue for a later call. If the server refuses a request, prints an error message and returns an
+ * exit code. */
 int delivery_send(struct delivery *delivery);
 /* Sends the requests in the queue for the last time, and empties the queue. Returns 0, or an exit code after an error
  * message. */

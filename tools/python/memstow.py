@@ -307,9 +307,9 @@ def _choice(table: Mapping[Any, int], word: Any, what: str) -> int:
 
 def owner(name: str, kind: str = "model", origin: str = "", keys: tuple[int, int] = (0, 0),
           policy: Optional[str] = None, priority: int = 0) -> Owner:
-    """The owner of this kind (model, node or custom) with these two keys. If the keys are (0, 0), it is always a new
-    owner. The program chooses the keys, for example ids of its objects. Among owners that are not retired, equal keys
-    mean the same owner."""
+    """Finds or opens the owner of this kind (model, node or custom) with these two keys. The program chooses the keys,
+    for example ids of its objects. If an owner that is not retired has these keys, the function returns it; else it
+    opens a new owner. The keys (0, 0) always open a new owner."""
     number = _choice(KINDS, kind, "kind")
     _choice(POLICIES, policy, "policy")
     if not _ready():
@@ -632,9 +632,9 @@ def drop_pools(owner: Optional[OwnerLike] = None) -> None:
 
 @contextlib.contextmanager
 def outside_pools() -> Iterator[None]:
-    """Use it inside a scope, as in `with outside_pools(): torch.cuda.empty_cache()`. In the block, this thread is in no
-    model's pool. PyTorch can give back cached memory there, which it does not do while any thread is in a pool. Scopes
-    stay as they are."""
+    """Keeps this thread out of models' pools in the block. PyTorch gives back no cached memory while any thread is in a
+    pool. So inside a scope, write `with outside_pools(): torch.cuda.empty_cache()`. Scopes stay as they are, and other
+    threads stay in their pools."""
     pools = _pools
     if pools is None:
         yield

@@ -417,9 +417,12 @@ def holders_of(wanted: list[Wanted], before: int, ask: Callable[..., int], label
     - a line for each group of blocks that stay, from runs up to `before` (0: all runs)
     - a line without holders for each path that has no such block
 
-    `more_later` says that a later call gets more time. In that case a group whose search was cut short gets a line only
-    if a longer search cannot find a better holder, because memstow leaks does not ask again about a group that has a
-    line. `label` maps the id of an owner to a key that is the same in each run."""
+    memstow leaks does not ask again about a group that has a line. So if the search was cut short, a group gets a line
+    only in one of these cases:
+    - a later call gets more time (`more_later`), but even a longer search cannot find a better holder for the group
+    - no later call gets more time, and at least one holder was found
+
+    `label` maps the id of an owner to a key that is the same in each run."""
     begun = time.thread_time()
     paths = {stack: one.path for one in wanted for stack in one.stacks}
     reach = Reach(ask, set(paths), before, referrers.Deadline(seconds * SHARE))

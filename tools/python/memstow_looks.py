@@ -96,9 +96,10 @@ class Looks:
             return -errno.EIO, f"{type(error).__name__}: {error}"
 
     def _holders(self, text: str) -> tuple[int, str]:
-        """Searches for holders. The text of the request is WORD RUN PATH=STACK,STACK… After a message with the WORD
-        `more`, another message follows. A message with `offer` or `find` is the last one. Blocks of runs after RUN do
-        not count. Returns the number of call stacks that were searched, and a line of text."""
+        """Serves a request for holders. Its text is WORD RUN PATH=STACK,STACK… If WORD is `more`, the function only
+        notes the call stacks, because a request with more of them follows. If WORD is `offer` or `find`, the function
+        searches for the holders of all noted call stacks. Blocks of runs after RUN do not count. Returns the number of
+        call stacks that were searched, and a line of text."""
         word, run, *stacks = text.split()
         self.asked += stacks
         if word == "more":

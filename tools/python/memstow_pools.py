@@ -52,9 +52,9 @@ workspaces = Workspaces()
 
 
 def make_workspace(torch: Any) -> None:
-    """Makes cuBLAS's workspace for this thread and its stream now, if CUDA has begun. If this function is not called,
-    PyTorch makes the workspace at the first matrix product of the thread on the stream, and keeps it for all later
-    products, of any model."""
+    """Makes cuBLAS's workspace for this thread and its stream now, if CUDA has begun. Without this call, PyTorch makes
+    the workspace at the thread's first matrix product on the stream. It would lie in the memory of the model whose
+    scope is open then, but the products of all models would use it."""
     cuda: Any = getattr(torch, "cuda", None)
     if getattr(getattr(torch, "__spec__", None), "_initializing", False) or not hasattr(cuda, "current_blas_handle"):
         return
@@ -86,9 +86,11 @@ class Thread(threading.local):
 
 
 class Pools:
-    """The pools of all models. A model may die wherever Python collects garbage, even inside this class, and its death
-    drops its pools. Three rules follow: a thread can take the lock twice; a thread that wants a pool marks it as taken
-    before anything else; no pool is released twice."""
+    """The pools of all models. When Python collects a model as garbage, drop() may be called for the model's pools,
+    even in the middle of a function of this class. Therefore:
+    - the lock is an RLock: a thread that holds it can take it again
+    - a pool is marked as taken before a thread enters it, so that drop() leaves its release to that thread
+    - a pool that was released is not released again"""
 
     def __init__(self, torch: Any) -> None:
         self.torch = torch

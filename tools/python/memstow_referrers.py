@@ -398,9 +398,13 @@ class Path:
         return of_module(self.module or self.things[0].__module__) if self.is_whole else (OURS + 1, "")
 
     def _parties(self) -> Iterator[tuple[int, int, int, str]]:
-        """(rank, likelihood, distance, name) for each owner of code on the path. The likelihood orders owners of the
-        same rank. A smaller number means that the owner is more likely to be at fault: code that directly holds the
-        object comes before code at the beginning of the path, and the classes of objects on the path come last."""
+        """Yields (rank, likelihood, distance, name) for each owner of code on the path. The owner with the smallest
+        tuple is taken to be at fault. `likelihood` orders owners of the same rank:
+        - 0: functions, generators, coroutines and finalizers on the path, and the running function whose variable the
+          path begins with
+        - 1: any other beginning of the path
+        - 2: classes of objects on the path, and functions that its timers call
+        - 3: frames on the path"""
         for distance, thing in enumerate(self.things[-2::-1]):
             for likelihood, (rank, name) in _parties_of(thing):
                 yield rank, likelihood, distance, name
@@ -607,9 +611,12 @@ class Search:
             place.frame is frame for places in self.places.values() for place in places)
 
     def _nested_around(self, some: list[Any]) -> list[Any]:
-        """The dictionaries, tuples and arrays that refer to these objects and that the collector does not track. Such
-        dictionaries and tuples contain only objects that the collector does not track either, such as bytes, arrays and
-        numbers. Arrays that refer to tracked objects are found only if `nested` is known already."""
+        """The containers in `nested` that refer to these objects. `nested` has the containers that the collector does
+        not track: dictionaries, tuples, and arrays whose elements are Python objects. Untracked dictionaries and tuples
+        contain only untracked objects, such as bytes, arrays and numbers. Arrays may contain tracked objects, too.
+
+        If `nested` is not known yet, it is made here, but only if some of these objects are untracked. If it is neither
+        known nor made, the result is empty."""
         wanted = {id(thing) for thing in some if not gc.is_tracked(thing)}
         if self.nested is None and wanted:
             self.nested = untracked()

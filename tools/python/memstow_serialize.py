@@ -8,9 +8,10 @@ In: tensors, arrays, texts, numbers, and lists, tuples and dicts of them; anythi
 JSON, and the raw bytes of each tensor, array and buffer, which are not copied if they lie in one piece on the host. On
 the way back, tensors use the given bytes if these are writable, and tensors of a device are made on the host. Never
 uses base64. Never serializes a model; is_reference() gives the reason. If the caller of deserialize() does not trust
-the bytes, it must give pickles=False, because a pickle runs code. The store reads only files that this user wrote. Only
-the standard library is needed. torch and numpy are used if the program has imported them or the bytes need them, and
-cloudpickle is used if pickle cannot handle a value."""
+the bytes, it must give pickles=False, because a pickle runs code. The store does read pickles, because its bytes come
+only from this process, or from files that this user wrote. Only the standard library is needed. torch and numpy are
+used if the program has imported them or the bytes need them, and cloudpickle is used if pickle cannot handle a
+value."""
 from __future__ import annotations
 
 import ctypes
@@ -51,8 +52,9 @@ class _Reference(SerializeError):
 
 
 class _Tangled(Exception):
-    """The value is nested too deep, for example because it contains itself, or it contains one part many times. Its
-    JSON table could be endless, or far larger than the value. Pickle can write such a value."""
+    """The value must be written by pickle, for one of two reasons:
+    - It is nested too deep, for example because it contains itself. A JSON table of it could be endless.
+    - It contains the same parts very many times. A JSON table of it could be far larger than the value."""
 
 
 @dataclasses.dataclass
@@ -323,8 +325,8 @@ class _Reader:
         return self.segments[number]
 
     def own(self, number: int) -> memoryview:
-        """A piece that the value copies, or that an array uses. If the bytes are not trusted, their table may name such
-        a piece only once. Otherwise the value could be far larger than the bytes."""
+        """The piece for a bytes object, a bytearray or an array. Such an object may copy its piece. So if the bytes are
+        not trusted, only one such object may use the piece. Otherwise the value could be far larger than the bytes."""
         if number in self.taken and not self.pickles:
             raise SerializeError("the table names a piece twice")
         self.taken.add(number)

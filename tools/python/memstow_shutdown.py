@@ -355,8 +355,10 @@ def _environment(asked: Optional[Mapping[str, str]], number: int) -> dict[str, s
 
 def process(process: Any, name: str = "", keep: bool = False) -> Any:
     """Registers a process, by its subprocess.Popen or its pid: the process ends with this one, or lives on with
-    keep=True. If it leads a process group, as after start(), the whole group ends with it. Returns the argument. If the
-    list cannot be written, the process still ends with this one, but after a crash `memstow reap` would not find it."""
+    keep=True. If it leads a process group, as after start(), the whole group ends with it. Returns the argument.
+
+    If process_registry.json cannot be written, the process is registered nevertheless. But after a crash
+    `memstow reap` would not find the process."""
     return _register(process, name, keep)
 
 
@@ -552,9 +554,9 @@ def _look() -> dict[int, str]:
     gone = {pid for pid in _known if pid not in later}
     own, parent = os.getpid(), os.getppid()
 
-    # This program's own group may have strangers: the other processes of a pipeline, and their descendants. A stranger
-    # descends from this program's parent. If the parent is init, only init's direct children count as strangers,
-    # because orphans of this program descend from init, too.
+    # This program's own group may have strangers: the other processes of a pipeline, and their descendants. A process
+    # counts as a stranger if it descends from this program's parent. If the parent is init, this test would be true
+    # for all processes, so only init's direct children count as strangers then.
     def is_beside(fields: list[str]) -> bool:
         for _ in range(1 if parent == 1 else GENERATIONS):
             if int(fields[1]) == parent:

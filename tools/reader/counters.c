@@ -3,10 +3,10 @@
  * In: chunks of counters, which a running process may be adding to. Out: totals. They are exact if the counters held
  * still for a moment, else marked inexact. It never stops the process.
  *
- * Counts of allocations and counts of frees are read one after the other. Their order matters, because one thread can
- * free a block of another. Of a block that is allocated and freed between the two readings, only one event is counted.
- * If allocations are read first, this is the free. If frees are read first, this is the allocation, so the block looks
- * live.
+ * One thread can free a block of another. So the allocation and the free of a block may be in different counters, which
+ * are read one after the other. Of a block that is allocated and freed between the two readings, only the event that is
+ * read second is counted. If this is the free, the block has a free and no allocation. If this is the allocation, the
+ * block looks live. So there are two ways to check whether the figures are exact:
  * - If the chunks have marks (snapshot.h), the marks are read before and after the counters. If no mark has changed,
  *   the figures are exact.
  * - If there are no marks, or if the marks keep changing, frees are read before and after the allocations. If the frees
@@ -450,9 +450,10 @@ static bool counter_reaches(const struct snap_counter *a, const struct snap_coun
            a->free_blocks >= b->free_blocks;
 }
 
-/* Finds stale slots. A slot is stale if its `before` is more than its counters. This can happen if another thread took
- * the slot after the counters were read, and before the table of threads was read. Sets stale[slot], and sets the
- * counters of stale slots to 0. Returns whether there are stale slots. */
+/* Finds stale slots. `before` of a slot is what the slot had counted when its present thread began. A slot is stale if
+ * `before` is more than the counters that were read. This can happen if the thread began after the counters were read,
+ * and before the table of threads was read. Sets stale[slot], and sets the counters of stale slots to 0. Returns
+ * whether there are stale slots. */
 static bool slots_find_stale(const struct reader *reader, size_t count, bool *stale) {
     bool any = false;
     for (size_t slot = 0; slot < count; slot++) {

@@ -8,9 +8,9 @@
 
 struct reader;
 
-/* Adds the totals of CUDA memory to the totals of the image. Call it before the call stacks are read: stacks get new
- * numbers at that time, and only the totals of the image are changed to these numbers. For a ledger, call it after
- * counters_name_sites. Returns 0 or -1. */
+/* Adds the totals of CUDA memory to the totals of the image. Returns 0 or -1. Call it before the call stacks are read.
+ * When they are read, they get new numbers, and only the totals of the image are given these numbers. For a ledger,
+ * call it after counters_name_sites. */
 int cuda_image_lend(struct reader *reader);
 /* Takes the totals of cuda_image_lend out of the image, and loads CUDA's other tables, except the blocks, which
  * slots.h loads. Returns 0 or -1. */
@@ -30,7 +30,7 @@ const struct total *cuda_block_total(const struct cuda_image *cuda, const struct
 uint32_t cuda_block_tag(const struct cuda_image *cuda, const struct snap_cuda_block *block);
 
 /* An image whose totals are those of device memory, for views of sites and stacks. End it with cuda_view_end, not with
- * image_clear, because it shares its other tables with `image`. Its totals are NULL if there is no memory. */
+ * image_clear, because it shares its other tables with `image`. If the totals cannot be allocated, they are NULL. */
 struct image cuda_view(const struct image *image);
 void cuda_view_end(struct image *view);
 /* Returns an array with one entry for each CUDA site. The entry is 1 + the index of the site's total in

@@ -38,8 +38,11 @@ static int load_stacks(struct reader *reader) {
     return order_nodes(image) < 0 ? reader_memory(reader) : 0;
 }
 
-/* Loads the tables that are only shown to people. They are call stacks, origins and records of misuse (these two refer
- * to call stacks), memory over time, and the series (in a snapshot of `memstow leaks`: its earlier readings). */
+/* Loads the tables that are only shown to people:
+ * - call stacks
+ * - origins and records of misuse, which refer to call stacks
+ * - memory over time
+ * - the series: the earlier readings in a snapshot of `memstow leaks` */
 static int load_to_show(struct reader *reader) {
     if (slots_load_origins(reader) < 0 || cuda_image_lend(reader) < 0 || origin_stacks_lend(reader) < 0 ||
         misuse_image_lend(reader) < 0 || load_stacks(reader) < 0)
@@ -91,9 +94,10 @@ static uint32_t fold_sequence(const struct reader *reader) {
 }
 
 /* Waits until no fold is in progress, before anything is read. A fold gives the ids of stacks without live blocks to
- * other stacks, a group of ids at a time; fold_sequence is odd while a group is given away.
- * - `seen`: fold_sequence at the last try to read the file. If it has changed since that try, more groups follow soon.
- *   An odd `seen` is ignored.
+ * other stacks, a group of ids at a time. fold_sequence grows before and after each group, and is odd in between. So
+ * this function waits while fold_sequence is odd. It also waits if fold_sequence has changed since the last look,
+ * because more groups may follow soon.
+ * - `seen`: fold_sequence at the last try to read the file. Only if `seen` is even, the first look is compared with it.
  * - *waits: the pauses that are left. They are limited, because the process may be stopped. */
 static void wait_for_fold(const struct reader *reader, uint32_t seen, int *waits) {
     const struct timespec pause = {.tv_nsec = FOLD_WAIT_NS};

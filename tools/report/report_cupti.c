@@ -20,8 +20,9 @@ static const char *state_name(uint32_t state) {
 
 /* --- the differences as text --- */
 
-/* Whether CUPTI never names the library that asked for memory of this kind. This holds for pools, and for memory that
- * CUPTI reports only as calls: physical memory, its mappings, and reserved addresses. */
+/* Whether CUPTI gives no source (the library that asked for the memory) for memory of this kind:
+ * - Pools: CUPTI's records of pools have no source.
+ * - Physical memory, its mappings, and reserved addresses: CUPTI has no records of them; it only reports the calls. */
 static bool is_told(uint32_t kind) {
     return kind == SNAP_CUDA_PHYSICAL || kind == SNAP_CUDA_MAPPING || kind == SNAP_CUDA_RESERVED ||
            kind == SNAP_CUDA_POOL;

@@ -96,9 +96,9 @@ struct listed_site *report_sites(const struct report *report, bool empty_too, si
     return sites;
 }
 
-/* Adds up the totals of a site: its heap memory and its mapped memory. The live memory of a total is 0 if more was
- * freed than allocated. So the frees are not added up, but computed: as the sum of the allocations, minus the live
- * memory of both totals. */
+/* Adds up the totals of a site: its heap memory and its mapped memory. The frees of the sum are its allocations minus
+ * the live memory of both totals. The frees of the totals are not added up: if one total has more frees than
+ * allocations, its live memory counts as 0, but its surplus of frees would reduce the live memory of the sum. */
 struct total report_site(const struct image *image, const struct listed_site *site) {
     struct total sum = image->totals[site->first];
     const struct total *mapped = &image->totals[site->first + 1];

@@ -87,8 +87,9 @@ static int add_line(struct limb *limb, const struct branch *branch) {
     return 0;
 }
 
-/* Whether the branch belongs to the chain: it may have a little fewer bytes than the chain's beginning. If it had to
- * have the same bytes, each import on the way to a leak would begin a chain of its own. */
+/* Whether the branch belongs to the chain. It may have a little fewer bytes than the chain's beginning, because each
+ * import on the way to a leak also has a little memory elsewhere. If the branch had to have the same bytes, a new chain
+ * would begin at each import. */
 static bool report_tree_goes_on(const struct tree_print *print, const struct limb *limb, const struct branch *branch) {
     return limb->branch.bytes - branch->bytes <= print->total / 100 * PERCENT_SAME;
 }
@@ -268,9 +269,10 @@ static uint64_t largest_left_out(const struct limb *limb, size_t shown) {
     return shown < limb->parts ? limb->below.list[shown].bytes : 0;
 }
 
-/* Prints one line for the callees of a limb that are not shown: those from the index `from` on. It prints nothing in
- * two cases: only one callee is worth showing, and it is shown; or no callee is shown, and all together are not worth
- * showing. */
+/* Prints one line for the callees of a limb that are not shown: those from the index `from` on. Prints nothing if
+ * - these callees have no bytes,
+ * - no callee is shown (`from` is 0), and all callees together are not worth showing, or
+ * - a callee is shown, and only this one is worth showing. */
 static void print_rest(struct tree_print *print, const struct limb *limb, size_t from, int depth) {
     struct figures rest = {0};
     for (size_t i = from; i < limb->below.count; i++) {

@@ -1,5 +1,6 @@
 /* writer.c — see writer.h. Totals are packed before anything is written, because the length of their section comes
- * before its data. In a snapshot, the site of a large block or mapping is 1 + the index of its entry in TOTALS. */
+ * before its data. In a snapshot, the field `site` of a large block or mapping is 1 + the index of the site's entry in
+ * TOTALS. */
 #include "tools/subject/writer.h"
 #include "tools/base/list.h"
 #include "tools/reader/packed.h"

@@ -101,8 +101,8 @@ enum figure_part { PART_FRAME, PART_OWNER, PART_ORIGIN /* of the owner before it
 /* Copies the next quoted text of a name to `to`. Returns false if there is no further text. Begin with *next = name and
  * *part = PART_FRAME. */
 bool figure_part(const char **next, enum figure_part *part, char *to, size_t capacity);
-/* Whether the figure is a call site whose name depends on an origin: the name has the origin of an owner, or it has a
- * model or custom owner whose origin is empty. */
+/* Whether the figure is a call site in whose name an origin may stand: the name has an origin, or it has a model or
+ * custom owner. (The name has no origin of such an owner if the origin is empty.) */
 bool figure_has_origin(const struct figure *figure);
 
 #endif

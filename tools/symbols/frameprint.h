@@ -1,7 +1,8 @@
 /* frameprint.h — tells whether a later image of a ledger still has the frames of an earlier one.
- * In: images. Out: a hash of everything on which the names of an image's frames depend: its frames, Python functions
- * and modules. Out, too: whether a later image begins with the same frames, functions and modules. If another process
- * has got the pid, its image does not begin with them. */
+ * In: the two images. Out:
+ * - of the earlier image: a hash of all on which the names of its frames depend: frames, Python functions and modules;
+ * - of the later image: whether it begins with the same frames, functions and modules. The image of another process
+ *   that got the same pid later does not. */
 #ifndef MEMSTOW_FRAMEPRINT_H
 #define MEMSTOW_FRAMEPRINT_H
 

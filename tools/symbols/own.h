@@ -6,8 +6,8 @@
 
 #include "tools/image/image.h"
 
-/* Whether the innermost Python function of the stack is one of memstow's. Functions of Python's own library do not
- * count. Returns false if the stack has no other Python function. */
+/* Whether the innermost Python function of the stack is one of memstow's. Functions of Python's own library are
+ * skipped. Returns false if the stack has no Python function outside of that library. */
 bool own_stack(const struct image *image, uint32_t node);
 
 #endif

@@ -45,8 +45,9 @@ static bool is_from_here(const struct snap_header *header) {
     return memcmp(boot_id, header->boot_id, sizeof boot_id) == 0;
 }
 
-/* Whether the file was written while the process ran, because other processes may have had the pid before and after it.
- * The end of a killed process is not known. In this case the answer is yes only if no process has the pid now. */
+/* Whether the file was written while the process ran. Otherwise it may be the file of another process, which had the
+ * same pid before or after. If the process was killed, the time of its end is not known. Then the file must not be
+ * older than the process, and no process may have the pid now. */
 static bool is_of_its_time(const struct stat *st, const struct snap_header *header, pid_t pid) {
     uint64_t written = (uint64_t)st->st_mtim.tv_sec * 1000000000 + (uint64_t)st->st_mtim.tv_nsec;
     struct process other;

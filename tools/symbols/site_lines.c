@@ -26,8 +26,8 @@ void site_line(struct margin *margin, const char *text) {
     margin->style = NULL;
 }
 
-/* Prints owners. The name of a model ends with its file, which tells it from other models. So an owner that would be
- * cut on a shared line gets a line of its own. */
+/* Prints owners, as many on a line as fit. An owner that would be cut there begins a new line, because the name of a
+ * model ends with its file, and the file tells it from other models. */
 void site_owners(struct margin *margin, const char *model, const char *node, const char *run) {
     const char *const names[] = {model, node, run}, *const kinds[] = {"model", "node", "run"};
     struct text_line line = {""};

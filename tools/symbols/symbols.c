@@ -24,8 +24,9 @@ struct interned {
 /* MODULE_BAD: the module's file cannot be used. MODULE_SAID: a message about the file was printed. */
 enum { MODULE_BAD = 1, MODULE_SAID = 2 };
 
-/* Texts that no name uses any more, such as names of JIT-compiled code, are not freed. So symbols_follow fails once
- * there are more than 2 * strings_first + STRINGS_LEAST texts. */
+/* A text stays in memory when no name uses it any more. Names of JIT-compiled code, for example, may change at each
+ * look. To bound this memory, symbols_follow fails once there are more than 2 * strings_first + STRINGS_LEAST texts.
+ * The caller then begins with new symbols. */
 enum { STRINGS_LEAST = 10000 };
 
 struct symbols {

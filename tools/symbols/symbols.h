@@ -47,8 +47,8 @@ const struct named_frame *symbols_frame(struct symbols *symbols, uint32_t id);
 struct symbol_line {
     uint32_t frame, symbol;
 };
-/* Returns the line that represents all lines with the same module, function, file and line number: the first of them
- * for which this function was called. A line without a function represents only itself. */
+/* Returns the line that represents all lines with the same module, function, file and line number. It is the first of
+ * these lines that symbols_alike was called with. A line without a function represents only itself. */
 struct symbol_line symbols_alike(struct symbols *symbols, struct symbol_line line);
 
 /* Finds modules among the frames that were looked up: those in which functions are known, but lines are not. Writes at

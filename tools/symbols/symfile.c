@@ -1,9 +1,9 @@
 /* symfile.c — see symfile.h.
  *
  * elfutils finds three things: separate debug files (by build id and by name), symbol tables, and the compressed symbol
- * table of MiniDebugInfo. This file reads the functions of a compilation unit once, and keeps them as spans of
- * addresses, because elfutils' own look-up would walk the whole unit for every address, and recurse as deep as the file
- * says. */
+ * table of MiniDebugInfo. The functions of a compilation unit are read once, and kept as spans of addresses. For two
+ * reasons elfutils' own look-up is not used: it would walk the whole unit for every address, and a hostile ELF file
+ * decides how deep it recurses. */
 #include "tools/symbols/symfile.h"
 #include "tools/base/list.h"
 

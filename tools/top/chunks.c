@@ -1,7 +1,8 @@
 /* chunks.c — see chunks.h.
  *
- * All marks are read before any counter. The process writes the mark after the counter. So if the process counts
- * something that this look does not see, the mark is another one at the next look. */
+ * The process counts an event in a chunk, and then raises the chunk's mark. A look reads all marks before any counter.
+ * So if a look misses an event, the mark has changed at the next look, which reads the chunk. Chunks with index 0 need
+ * no mark, because they are read at each look. */
 #include "tools/top/chunks.h"
 #include "tools/base/list.h"
 
@@ -57,8 +58,10 @@ static int chunks_note(struct sampling *sampling) {
     return 0;
 }
 
-/* Whether chunks got other numbers since the last look. This happens only if the process lacked memory: otherwise it
- * fills a section before it begins the next one. */
+/* Whether chunks got other numbers since the last look. A chunk's number counts the chunks before it in the ledger. The
+ * count of a section may be too low for a moment, although a later section has chunks: a thread has taken the last
+ * chunk of the section, and not raised the count yet. When it raises the count, the chunks of the later section get
+ * other numbers. */
 static bool chunks_moved(const struct sampling *sampling) {
     size_t number = 0;
     for (size_t i = 0; i < sampling->reader.section_count; i++) {

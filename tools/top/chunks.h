@@ -1,7 +1,8 @@
 /* chunks.h — the chunks of counters of a ledger that is looked at again and again.
- * In: the sections of the ledger. Out: the sites of changed chunks, which go to sampling_take. The counters of an index
- * are read only if the mark of one of its chunks has changed (snapshot.h). Index 0 is always read, and so is every
- * index after the end of the process. */
+ * In: the sections of the ledger. Out: the sites of changed chunks, which go to sampling_take. A chunk has the counters
+ * of one thread at SNAP_CHUNK_SITES neighbouring sites, and its index says which sites these are. If the mark of a
+ * chunk has changed (snapshot.h), all chunks with the same index are read. Chunks with index 0 are read at each look.
+ * After the end of the process all chunks are read. */
 #ifndef MEMSTOW_TOP_CHUNKS_H
 #define MEMSTOW_TOP_CHUNKS_H
 

@@ -49,7 +49,7 @@ static int by_tag(const void *left, const void *right, void *context) {
 }
 
 /* Finds for each tag the first tag with the same owners, because tags become equal when one owner adopts another.
- * *changed: the first tag of a known tag has changed, or there are fewer tags. */
+ * *changed: a tag of the last call has another first tag now, or the last call had more tags. */
 static int tags_match(struct grouping *grouping, const struct image *image, bool *changed) {
     size_t count = image->tag_count;
     uint32_t *order = malloc((count + 1) * sizeof *order), *first = malloc((count + 1) * sizeof *first);

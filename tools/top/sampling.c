@@ -216,9 +216,9 @@ static int word_read(struct sampling *sampling, uint32_t id) {
 
 static bool has_stack(uint64_t word) { return word && word != SNAP_SITE_FREE; }
 
-/* Reads the words of changed sites again if the known word names no stack. A thread takes an id, then writes the site's
- * word, then counts. A look between the first two steps reads a word without meaning. The look that sees the counts
- * reads the word again. */
+/* Reads the words of changed sites again if they were 0 or SNAP_SITE_FREE when they were read last. A thread takes the
+ * id of a site, then writes the site's word, and then counts at the site. A look between the first two steps reads one
+ * of these two values. When a later look finds that the site's counters have changed, the word has been written. */
 static int words_renew(struct sampling *sampling) {
     for (size_t i = 0; i < sampling->change_count; i++) {
         uint32_t id = sampling->changes[i].site;

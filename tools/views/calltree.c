@@ -1,7 +1,8 @@
-/* calltree.c — see calltree.h. The stacks of an image are a tree of nodes. Each node has a segment of several frames,
- * and two siblings may begin with the same frames. So a branch of the tree of frames is a set of pairs (node, position
- * in its segment). One step inwards moves each pair to the next frame of its segment. At the end of a segment it
- * replaces the pair by the first frames of the node's children. */
+/* calltree.c — see calltree.h. The stacks of an image are a tree of nodes. Each node has a segment of several frames.
+ * The segments of two siblings may begin with the same frames, so one branch of the tree of frames may lie in several
+ * nodes: it is a set of pairs (node, position in the node's segment). A step inwards moves each pair to the next frame
+ * of its segment. At the end of the segment, it replaces the pair by pairs for the first frames of the node's
+ * children. */
 #include "tools/views/calltree.h"
 #include "tools/base/list.h"
 #include "tools/views/stacks.h"

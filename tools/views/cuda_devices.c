@@ -29,9 +29,9 @@ bool cuda_line_of(const struct image *image, size_t index, struct cuda_line *out
     return device->used;
 }
 
-/* The rest of NVML's figure for this process: contexts, modules and fragments. It is NVML's figure minus live memory
- * (gap.live, without memory that was moved off the device), and minus memory that the pool, graphs and memstow keep.
- * False: NVML's or the driver's figures are not known. */
+/* The rest of NVML's figure for this process: contexts, modules and fragments. It is NVML's figure minus the live
+ * memory that is on the device, and minus the memory that the pool, graphs and memstow keep. False: NVML's or the
+ * driver's figures are not known. */
 static bool line_own_rest(const struct cuda_line *line, int64_t *bytes) {
     const struct cuda_gap *gap = &line->gap;
     if (line->nvml.state != SNAP_NVML_KNOWN || !(line->nvml.flags & SNAP_NVML_HAS_OWN) || !gap->known) return false;

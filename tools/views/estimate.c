@@ -2,9 +2,10 @@
  *
  * A block of s bytes is a sample with probability p = 1 - exp(-s/sample_bytes). A sample counts as 1/p blocks of its
  * size. Only the number and the sum of a site's samples are known, so s is the mean size of the site's samples, as in
- * Go's runtime/pprof (scaleHeapSample in protomem.go). Blocks are sampled independently of each other. So the variance
- * of the sum is the variance of one block times the number of samples; the variance of one block is estimated from the
- * samples as s²(1-p)/p². */
+ * Go's runtime/pprof (scaleHeapSample in protomem.go).
+ *
+ * Blocks are sampled independently of each other, so the variance of the sum is the sum of the variances of all blocks.
+ * Its estimate is the number of samples times s²(1-p)/p². */
 #include "tools/views/estimate.h"
 #include "tools/base/list.h"
 #include "tools/base/text.h"

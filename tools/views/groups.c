@@ -103,9 +103,9 @@ struct cache {
     uint64_t *stacks;  /* for each node, the hash of its call stack; NULL: the view needs no hashes */
 };
 
-/* *name: the id of the owner's key; 0: untagged. The key is made of kind, name and origin, because ids of owners are
- * valid in one file only. It has the whole name, however long, because groups_owner_parts needs both separators.
- * Returns 0, or -1: no memory. */
+/* *name: the id of the owner's key; 0: untagged. The key is made of name, origin and kind, because ids of owners are
+ * valid in one file only. The key is never cut, however long the name is, because groups_owner_parts needs the two
+ * separators between these parts. Returns 0, or -1: no memory. */
 static int intern_owner(struct groups *groups, const struct image *image, uint32_t id, uint32_t *name) {
     const struct snap_owner *owner = image_owner(image, id);
     char *key;

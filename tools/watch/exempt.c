@@ -36,8 +36,8 @@ static bool has_command(const struct exempt *exempt, pid_t pid) {
     return false;
 }
 
-/* Checks the names of a process. The kernel keeps only the first 15 bytes of a name, which other names may share. So a
- * longer name is found in the command line only. */
+/* `name`: the name of the process in /proc, which the kernel cuts to 15 bytes. Several programs may share these bytes,
+ * so they are never taken for a longer exempt name. A longer exempt name is found in the command line only. */
 bool exempt_has_process(const struct exempt *exempt, pid_t pid, const char *name) {
     return exempt->count && (has_name(exempt, name) || has_command(exempt, pid));
 }

@@ -182,8 +182,8 @@ static bool is_of_exempt(const struct family *family, const struct member *membe
     for (size_t i = 0; i < family->count; i++) {
         const struct member *other = &family->members[i];
         if (!other->exempt) continue;
-        /* A parent is known by its pid only. If `other` has ended and the member's parent has not, `other` is not the
-         * parent, even if their pids are equal. */
+        /* `member->parent` is only a pid, and the kernel may give the pid of an ended process to a new one. If `other`
+         * has ended, but the member's parent still lives, the parent is not `other`, even if the pids are equal. */
         bool is_parent = other->stays || member->orphan;
         struct kin kin = {is_parent ? (uint32_t)member->parent : 0, (uint32_t)member->group, (uint32_t)member->session};
         if (kin_with((uint32_t)other->pid, kin)) return true;

@@ -32,8 +32,8 @@ void observe_end(struct observe *observe) {
 
 static bool is_ending(const struct observe *observe) { return observe->asked_ns || observe->ended_ns; }
 
-/* Whether the main thread of a live member has ended, or is in Python's shutdown, where it waits for other threads. A
- * zombie that counts as live has other threads. */
+/* Whether the main thread of a live member has ended, or waits in Python's shutdown for other threads. State Z (zombie)
+ * of a live member means that its main thread has ended, and that other threads of it still run. */
 static bool is_done(const struct member *member) {
     return member->state == 'Z' || (member->state == 'S' && python_threads_at_end(member->pid));
 }
@@ -111,10 +111,11 @@ static bool has_children(void) {
     return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 || errno != ECHILD;
 }
 
-/* Whether the program and all that it started have ended, except for exempt processes. Orphans become children of this
- * process, so nothing is left if it has no children. If it has other children (exempt ones, or ones that it
- * had before it became memstow by exec), several looks in a row must find no member: a single look may miss a process
- * that keeps forking and ending. */
+/* Whether the program and all that it started have ended, except for exempt processes. One look that found no
+ * member is not enough, because it may have missed a process that keeps forking and ending. One of these must hold too:
+ * - This process has no children. Then nothing is left, because orphans become its children.
+ * - Several looks in a row found no member. This is needed if this process still has children that do not count: exempt
+ *   processes, or children that it had before it became memstow by exec. */
 bool observe_is_over(const struct observe *observe) {
     if (!observe->launch->ended || observe->family.here) return false;
     if (observe->empty_looks >= EMPTY_LOOKS && duration_now() - observe->empty_ns >= EMPTY_NS) return true;

@@ -25,9 +25,9 @@ const char *origins_missing(const struct origins *origins);
 /* Begins a new list of lines. If a line has the same stack as the line before it, it says so, and does not repeat the
  * stack. */
 void origins_list(struct origins *origins);
-/* The reason why a handle (an open descriptor, or a thing that is only mapped; holdings.h) has no stack: it was
- * inherited, or no hook saw its opening. Returns "" if the handle has a stack or is only mapped, or if nothing is known
- * of the process. */
+/* The reason why an open descriptor has no stack: it was inherited, or no hook saw its opening. Returns "" if the
+ * descriptor has a stack, or if nothing is known of the process. Also returns "" for the other kind of handle
+ * (holdings.h), a thing that is only mapped. */
 const char *origins_without_stack(const struct origins *origins, const struct handle *handle);
 /* origins_of_handle() and origins_of_task() print how long ago a handle was opened or mapped, or a thread was started,
  * and the call stack that did it. Each line is indented. If nothing is known of this, they print nothing. */

@@ -27,8 +27,8 @@ static int document_fault(const struct document *document, const char *at, const
     return -1;
 }
 
-/* The least pid that the list may have for a process that the program started, because process 1 is never ended. The
- * program itself may be process 1 in a container. */
+/* The least pid that is allowed in "processes". These are processes that memstow may end, and it never ends process 1.
+ * In "parent", the program itself, pid 1 is allowed: in a container the program may be process 1. */
 enum { PROCESS_LEAST = 2 };
 
 /* Looks up a member that must be there. */

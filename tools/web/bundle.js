@@ -42,8 +42,9 @@ function makeSigned(numbers) {
     return numbers;
 }
 
-/** Decodes a column. A value above 0 is a number plus 1. A value 0 after a number A is the number
- * that also came after A the previous time. @param {Int32Array} numbers */
+/** Decodes a column. A value above 0 is a number plus 1. The value 0 means: the number that followed the previous
+ * number when the previous number last occurred. For example, 6 3 6 0 is decoded as 5 2 5 2.
+ * @param {Int32Array} numbers */
 function makeFollowers(numbers) {
     let most = 0;
     for (let i = 0; i < numbers.length; i++) if (numbers[i] > most) most = numbers[i];

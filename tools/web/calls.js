@@ -252,8 +252,9 @@ export class CallTree {
         });
     }
 
-    /** Goes from all ends to the next visible line outside them, and divides the new ends by their lines. Ends that
-     * leave their nodes may meet at an outer node; then they are merged. Inside a node no ends meet. */
+    /** Moves each end to the next visible line further out in its stack, and divides the ends by their new lines.
+     * - If that line is in the same segment, the end stays in its node.
+     * - Otherwise the end moves to an outer node. Ends that come to the same outer node are merged. */
     byCaller(frame, from) {
         const { previous, last } = this.sight;
         const stay = from.filter(({ word }) => previous[word] >= 0);
@@ -410,8 +411,8 @@ class Nodes {
     }
 }
 
-/** Ends of stacks at one word of a segment, in many nodes that have this segment. Steps from word to word inside the
- * segment are the same for all these nodes, so they are taken once. */
+/** Places in call stacks: one word of a segment, in each of many nodes that have this segment. A step to another word
+ * of the segment is the same for all these nodes, so it is taken once for all of them. */
 class Ends {
     /** @param {Nodes} nodes @param {number} low the ends are at the nodes low to high - 1 */
     constructor(nodes, low, high, word) {

@@ -1,8 +1,10 @@
 /* ledger.js — sites and their call stacks, from the page's data.
- * In: columns. Out: lines; a tree of nodes, in the order of a walk from the outermost frames inwards; and figures of
- * sites in the same order. So all sites below a node are neighbours, and the sum of a node is a difference of two
- * running sums. A line is a frame: function, file, module, line number and kind. A segment is a sequence of lines; the
- * numbers of these lines are its words. Each node of the tree has one segment. */
+ * In: columns. Out: the lines, the tree of call stacks, and figures of sites.
+ * - A line is a frame: function, file, module, line number and kind.
+ * - A segment is a sequence of lines. The numbers of these lines are its words.
+ * - Each node of the tree has one segment. The nodes are in the order of a walk from the outermost frames inwards.
+ * - The sites are in the order of their nodes. So all sites at and below a node are neighbours, and the sum of a node
+ *   is the difference of two running sums. */
 
 import { safeText, shortPath } from "./words.js";
 

@@ -47,11 +47,13 @@ export function marksIn(marks, [from, to]) {
     return marks.filter(({ seconds }) => seconds >= from && seconds <= to);
 }
 
-/** Returns how many bytes an owner had at the two ends of a range: {begin, end}. The bytes are known from the
- * owner's first mark on. They are 0 before the owner came, null between its coming and the first mark, and `now`
- * (the owner's last figure) at the end of the curve. `seconds` and `bytes` are those of the owner's marks. `came`
- * is the time when the owner came, or null if that is not known; in this case the bytes before the first mark are
- * null. */
+/** Returns how many bytes an owner had at the two ends of a range: {begin, end}. `seconds` and `bytes` are those of the
+ * owner's marks. `came` is the time when the owner came; null: it is not known. `now` is the owner's last figure.
+ * - Before the owner came, it has 0 bytes.
+ * - Between its coming and its first mark, its bytes are not known: null. If `came` is null, this holds for all the
+ *   time before the first mark.
+ * - From its first mark on, it has the bytes of the last mark so far.
+ * - At the end of a range that reaches the end of the curve (the parameter `end`), it has `now`. */
 export function ownerIn({ seconds, bytes, came, now }, [from, to], end) {
     const at = (second) => {
         const point = pointAt(seconds, second);

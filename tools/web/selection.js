@@ -65,8 +65,9 @@ function hasNegative(figures) {
     return false;
 }
 
-/** Sites sorted by model, node and run, and their groups. All sites with the same owners are one group, even if their
- * tags differ, because a group's sites must be in the order of the tree. `tags` has one tag of each group. */
+/** Returns the sites sorted by model, node and run, and the groups of sites. All sites with the same model, node and
+ * run are one group, even if the numbers of their tags differ. Inside a group the sites are in the order of the tree,
+ * which placeOf() needs. `tags` has one tag of each group. */
 function ownerOrder(ledger) {
     const [models, nodes, runs] = ledger.tags;
     const compare = (a, b) => models[a] - models[b] || nodes[a] - nodes[b] || runs[a] - runs[b];

@@ -1,5 +1,5 @@
-/* stacks_one.c — calls back from a frame of one shape. tests/prog/stacks_libraries.c loads it and stacks_two.c in turn.
- * stacks_two.c has its code at the same offsets, but other frames. */
+/* stacks_one.c — a library with a function that calls back. The function in stacks_two.c begins at the same offset, but
+ * its frame has another size. tests/prog/stacks_libraries.c loads the two libraries in turn. */
 #include <string.h>
 
 __attribute__((noipa)) void call_back(void (*back)(unsigned), unsigned n) {

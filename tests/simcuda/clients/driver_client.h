@@ -5,8 +5,9 @@
 
 #include "workload.h"
 
-/* F(member, base name, exported symbol, version, parameters). The version decides which cuCtxSynchronize a route finds.
- * The function of CUDA 13 takes a context (NULL: the current one). Older functions ignore the context. */
+/* F(member, base name, exported symbol, oldest version of CUDA that has this symbol, parameters).
+ * A route that asks for version 13 finds a cuCtxSynchronize that takes a context (NULL: the current one). The other
+ * routes find the older cuCtxSynchronize. It takes no argument, so it ignores the context that it gets. */
 #define DRIVER_FUNCTIONS                                                                                               \
     F(init, cuInit, cuInit, 2000, (unsigned))                                                                          \
     F(retain, cuDevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain, 7000, (CUcontext *, CUdevice))                       \

@@ -1,6 +1,6 @@
-/* stow_thread.c — a stand-in for preload/stow/stow_thread.c, for the preset tsan only, because ThreadSanitizer does not
- * know threads that were not made by pthread_create. They would share what it remembers of their maker. The stand-in
- * makes no descriptor tables, and no processes. */
+/* stow_thread.c — a stand-in for preload/stow/stow_thread.c, for the preset tsan only. It makes threads by
+ * pthread_create. The original makes them by clone, so ThreadSanitizer does not know them, and takes such a thread for
+ * the thread that made it. The stand-in makes no descriptor tables, and no processes. */
 #include "preload/stow/stow_thread.h"
 
 #include <pthread.h>

@@ -160,9 +160,9 @@ def run_sequential(workflows: Sequence[Any], inputs: Optional[Mapping[str, Any]]
     continues after the last committed iteration. With `independent`, inputs are lists, each iteration takes one
     element, and outputs are lists, with None for each failed element.
 
-    Raises LoopError, either before anything is queued, or with a text that names the iteration, workflow and node. The
-    call waits for the loop's end. The threads of ComfyUI's worker and server must not call it; they use start_loop()
-    instead."""
+    Raises LoopError if the loop is refused before anything is queued, and if it later fails or is cancelled. In the
+    second case the text names the iteration, workflow and node, as far as they are known. The call waits for the loop's
+    end. The threads of ComfyUI's worker and server must not call it; they use start_loop() instead."""
     options = {"inputs": dict(inputs or {}), "iterations": iterations, "condition": condition, "when": when,
                "use_ram": use_ram, "ram_limit": ram_limit, "persist_prefix": persist_prefix, "independent": independent,
                "name": name}

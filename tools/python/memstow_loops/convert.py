@@ -1,6 +1,6 @@
-"""Converts a workflow that ComfyUI's editor saved to the format of the server. In: a document with nodes and links, in
-which the value of a widget is known only by its position; and the node classes. Out: a workflow in API format, with the
-titles. Never guesses: an error names what cannot be converted."""
+"""Converts a workflow from the format of ComfyUI's editor to the API format, which the server takes. In: a document
+with nodes and links, in which the value of a widget is known only by its position; and the node classes. Out: a
+workflow in API format, with the titles. Never guesses: an error names what cannot be converted."""
 from __future__ import annotations
 
 from collections.abc import Mapping

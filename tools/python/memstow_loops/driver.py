@@ -161,8 +161,8 @@ class Loop:
         self.lists = {name for name, value in plan.inputs.items() if plan.independent and isinstance(value, list)}
         # the elements of a batch that are done, as ranges: [first, last], counted from 1
         self.elements: list[list[int]] = []
-        # key of a port → the numbers, counted from 0, of the elements that still have a key of their own and that
-        # _fold() may move into a chunk
+        # for each port, the elements that _fold() may still move into a chunk: key of the port → numbers of the
+        # elements, counted from 0. Each of these elements has a key of its own in the store
         self.singles: dict[str, list[int]] = {}
         self.resumed = self._recall() if plan.independent else store.generation
         self.thread = threading.Thread(target=self._main, name=f"memstow loop {name}", daemon=True)

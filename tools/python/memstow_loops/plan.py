@@ -43,10 +43,12 @@ class Step:
 
 @dataclass
 class Prompt:
-    """A prompt for one workflow in one iteration. `fresh`: nodes whose outputs are dropped from the node caches after
-    the run, for one of two reasons. Some outputs depend on values of this iteration, so they are useless later. Other
-    outputs are an input's value, passed on unchanged, and a later node may have written into that value. `constant`:
-    other nodes whose outputs depend on the inputs alone. These outputs are dropped when the loop ends."""
+    """A prompt for one workflow in one iteration.
+    - `fresh`: nodes whose outputs are dropped from the node caches after the run. Either these outputs depend on values
+      of this iteration, so they are useless later. Or they are the unchanged value of an input, and a later node may
+      have written into this value.
+    - `constant`: other nodes, whose outputs depend on the inputs alone. These outputs are dropped when the loop
+      ends."""
     graph: Graph
     fresh: set[str]
     constant: set[str]
@@ -77,8 +79,9 @@ class Plan:
         return list(dict.fromkeys(port for step in self.steps for port in self.gives(step)))
 
     def place(self, port: str) -> str:
-        """The key of a port's value in the store. A wire has a key of its own if an INPUT has the same id, because the
-        INPUT does not take the wire's value."""
+        """The key in the store for the value of an OUTPUT or a wire. It is the port's id, with one exception: if an
+        INPUT has the id of a wire, and no OUTPUT has it, the wire's key is OURS and the id. Such an INPUT does not take
+        the wire's value, so the two values need different keys."""
         return f"{OURS}{port}" if port in self.taken and port not in self.carried else port
 
     def prompt(self, step: Step, loop: str, serial: str, iteration: int, versions: Mapping[str, int]) -> Prompt:
