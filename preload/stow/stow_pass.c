@@ -39,8 +39,8 @@ void stow_note_unmap(uint64_t start, uint64_t length) {
     stow_table_unlock();
 }
 
-/* If there are more regions than fit into `unmapped`, those that do not fit are forgotten. If the kernel refuses to
- * unmap a forgotten region, the region stays in its file, and is not brought back. */
+/* At most STOW_UNMAPPED_MOST regions fit into `unmapped`; the others are forgotten. If the kernel refuses to unmap the
+ * range, a forgotten region stays a mapping of its file: its content is right, but no restore moves it into memory. */
 void stow_note_unmapping(uint64_t start, uint64_t length, struct stow_unmapped *unmapped) {
     struct stow_region region = {.end = start};
     uint64_t end = whole_end(start, length);
