@@ -13,12 +13,15 @@
 
 enum {
     NARROW_EVENTS = 15, /* a site with more events gets a wide counter, which is faster */
-    WIDE_RUN = 16,      /* the wide counters in a run; a slot takes a run at a time (see new_wide) */
+    WIDE_RUN = 16,      /* the records of a run, of which 15 are wide counters (see new_wide) */
+    WIDE_FIRST_BITS = 7,
 };
+_Static_assert((1 << WIDE_FIRST_BITS) % WIDE_RUN == 0, "each section has whole runs, so a run begins at a multiple");
+_Static_assert(sizeof(struct snap_section) == sizeof(struct snap_counter), "record 1 of a run begins a cache line");
 
 static struct series wide = {.type = SNAP_WIDE,
                              .record_size = sizeof(struct snap_counter),
-                             .first_bits = 7,
+                             .first_bits = WIDE_FIRST_BITS,
                              .limit = IDS_LIMIT,
                              .anchored = true};
 static struct ids *free_wide; /* NULL: no counter was ever given back */
@@ -95,28 +98,39 @@ static void mark_changed(const struct thread *self, uint64_t *words) {
         os_add(counters_mark_of(words), 1);
 }
 
-/* The id of a new wide counter. Each slot takes a run of adjacent counters for itself, so that the counters of two
- * threads do not share a cache line. The first record of a run is not used: it shares a cache line with the run before,
- * and the first record of a section holds the section's address (series.h). */
+/* The next counter of the slot's run; IDS_NONE: the run is used up. */
+static uint32_t own_wide(struct thread *self) {
+    uint32_t id = os_load32(&self->next_wide);
+    while (id % WIDE_RUN != 0 &&
+           !__atomic_compare_exchange_n(&self->next_wide, &id, id + 1, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        continue;
+    return id % WIDE_RUN ? id : IDS_NONE;
+}
+
+/* A counter that a site has given back; IDS_NONE: there is none. */
+static uint32_t freed_wide(void) {
+    struct ids *free = ids_known(&free_wide);
+    return free ? ids_take(free, 0) : IDS_NONE;
+}
+
+/* A counter of a new run; IDS_NONE: there is no memory. The slot takes the whole run for itself, so that the counters
+ * of two threads do not share a cache line. No id of `wide` is taken in another way. The first record of a run is not
+ * used: it shares a cache line with the run before or with the section's header, and in the first run of a section it
+ * holds the section's address (series.h). If another thread or a signal handler gives the slot a run at the same time,
+ * the rest of one of both runs stays unused. */
 static uint32_t new_wide(struct thread *self) {
-    uint32_t next = os_load32(&self->next_wide), id;
-    do {
-        id = next;
-        if (id % WIDE_RUN == 0) {
-            uint32_t first = series_take_run(&wide, WIDE_RUN);
-            if (first == SERIES_NONE) return SERIES_NONE;
-            id = first + 1;
-        }
-        /* If another thread or a signal handler was faster, the rest of the new run stays unused. */
-    } while (!__atomic_compare_exchange_n(&self->next_wide, &next, id + 1, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
-    return id;
+    uint32_t first = series_take_run(&wide, WIDE_RUN);
+    if (first == SERIES_NONE) return IDS_NONE;
+    __atomic_store_n(&self->next_wide, first + 2, __ATOMIC_RELAXED);
+    return first + 1;
 }
 
 static struct snap_counter *take_wide(struct thread *self) {
     if (!ledger_is_ours()) return NULL;
-    struct ids *free = ids_known(&free_wide);
-    uint32_t id = free ? ids_take(free, 0) : IDS_NONE;
-    return series_at(&wide, id == IDS_NONE ? new_wide(self) : id);
+    uint32_t id = own_wide(self);
+    if (id == IDS_NONE) id = freed_wide();
+    if (id == IDS_NONE) id = new_wide(self);
+    return id == IDS_NONE ? NULL : series_at(&wide, id);
 }
 
 static void put_wide(const struct snap_counter *counter) {
@@ -133,7 +147,7 @@ static bool counters_widen(struct thread *self, uint64_t *word, uint64_t *seen) 
     uint64_t now = SNAP_WIDE_BIT | (uintptr_t)counter;
     if (__atomic_compare_exchange_n(word, seen, now, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
         *seen = now;
-    else
+    else if (*seen != now) /* equal: a child, forked by a signal handler just now, has written the same */
         put_wide(counter);
     return true;
 }

@@ -346,7 +346,8 @@ struct snap_counter {
  *     Bits 0-31 are the size, bits 32-47 the number of allocations, bits 48-62 the number of frees.
  *   - A wide word has SNAP_WIDE_BIT. Its other bits are the address, in the process, of a record in a WIDE section.
  *     That record holds the counter. The first record of each WIDE section holds no counter: its alloc_bytes is the
- *     record's own address. A wide word stays wide until a fold empties it.
+ *     record's own address. A wide word stays wide until a fold empties it. A record to which no word points means
+ *     nothing.
  *
  * The mark grows by 1 after each event at a site of the chunk. So a reader that looks again and again reads the marks
  * first, and then only the chunks whose marks have changed. Three kinds of changes do not change the mark:

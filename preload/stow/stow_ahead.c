@@ -79,6 +79,7 @@ static void stow_ahead_expect(struct stow_ahead *self, uint64_t at) {
     if (until > self->expected + AT_ONCE) until = self->expected + AT_ONCE;
     for (; self->expected < until; self->expected += REQUEST) {
         uint64_t left = until - self->expected;
+        wait_while_paused(self);
         os_call(SYS_madvise, self->expected, left < REQUEST ? left : REQUEST, MADV_WILLNEED);
     }
 }

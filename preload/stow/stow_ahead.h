@@ -36,8 +36,8 @@ void stow_ahead_begin(struct stow_ahead *self, uint64_t start, uint64_t length, 
  * fewer than `wanted` are, self->refusal says why. */
 uint64_t stow_ahead_wait(struct stow_ahead *self, uint64_t done, uint64_t wanted);
 /* Call it before a change of the address space (such as mremap), and stow_ahead_resume after the change. Between these
- * two calls, the threads begin no system call that locks the address space. Otherwise the kernel would let several of
- * their calls go first, and the change would wait for a millisecond or more. */
+ * two calls, each thread begins at most one more system call that locks the address space. Otherwise the kernel would
+ * let several of their calls go first, and the change would wait for a millisecond or more. */
 void stow_ahead_pause(struct stow_ahead *self);
 void stow_ahead_resume(struct stow_ahead *self);
 /* Ends the threads. After this nothing touches the range any more. */
