@@ -32,7 +32,7 @@ struct thread {
     uintptr_t pinned;
     uint32_t quiet; /* the last epoch (pin.h) in which the thread was seen without a pin */
     uint32_t slot;
-    uint32_t next_wide;              /* the next wide counter of the slot's run (counters.c); a multiple of 16: none */
+    uint32_t next_wide;              /* the next wide counter of the slot's run; a multiple of WIDE_RUN: none */
     uint32_t chunk_limit;            /* chunks[] is empty from this index on */
     uint64_t random;                 /* the state of the random numbers (sample.c) */
     uint64_t *chunks[THREAD_CHUNKS]; /* by chunk of sites: the words of its snap_chunk; NULL: none yet */

@@ -4,7 +4,8 @@
 double; the servers themselves are in no package registry that the tests use). While the server is down, no profile is
 taken. The next profile covers this whole time, so the profiles together have all allocated bytes. A server that
 refuses, hangs or is not there costs one message and status 3. With --every, a server that goes down later is asked
-again. If the machine lacks what a part of the test needs, the other parts run, and the test counts as skipped."""
+again. Without protoc nothing is tried. If the machine lacks what a single part needs, the other parts run, and the test
+counts as skipped."""
 import os, pathlib, shutil, signal, socket, ssl, subprocess, threading
 
 from _push import Recorder, basic
